@@ -1,0 +1,1 @@
+"""Turns cubins into kernels: tables, instructions, scoreboards and source lines."""

@@ -1,0 +1,246 @@
+"""Turns what the disassembler and the ELF tables say of a kernel into frozen data that every later stage reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+ZERO_REGISTER = 255
+"""Index of RZ, and of URZ whatever its number in the encoding: reads as zero, writes are dropped."""
+
+TRUE_PREDICATE = 7
+"""Index of PT and UPT: reads as true, writes are dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """A place in a source file; `inlined_at` is the chain of call sites, innermost first."""
+
+    file: str
+    line: int
+    inlined_at: tuple[Location, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """`R7`, `UR4`, `-R3`, `|R2|`, `~R5`, `R4.H0_H0`, `R2.64`: a register operand and how it is read.
+
+    `suffixes` keeps what follows the name, in order and without `reuse`: `("64",)`, `("H1_H1",)`, `("B1",)`, `("F32",)`.
+    """
+
+    index: int
+    uniform: bool = False
+    negate: bool = False
+    absolute: bool = False
+    invert: bool = False
+    suffixes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """`P0`, `!P3`, `UP1`, `PT`: a predicate operand."""
+
+    index: int
+    uniform: bool = False
+    negate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Immediate:
+    """An integer written in the instruction; `value` is the signed or unsigned number as printed."""
+
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class FloatImmediate:
+    """A number printed as a float, `1.5`, `+INF`, `-QNAN`, `0x7fff...` forms excluded; the opcode decides its format."""
+
+    value: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """`c[0x0][0x210]`, `c[0x3][R2+0x10]`, `cx[UR4][0x20]`: a constant-bank operand.
+
+    `bank` is None for bindless access through `descriptor`.
+    """
+
+    bank: int | None
+    offset: int
+    index: Register | None = None
+    descriptor: Register | None = None
+    negate: bool = False
+    absolute: bool = False
+    invert: bool = False
+    suffixes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """`desc[UR4][R2.64+0x10]`, `[R3.X4+UR5+0x80]`, `[UR4]`: a memory operand.
+
+    The address is `base * scale + uniform + offset`; `base_is_wide` marks a 64-bit pair (`.64`), `base_suffixes`
+    keeps the rest (`U32`, `X4`).
+    """
+
+    base: Register | None
+    uniform: Register | None
+    offset: int
+    base_is_wide: bool = False
+    scale: int = 1
+    uniform_is_wide: bool = False
+    descriptor: Register | None = None
+    base_suffixes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SpecialRegister:
+    """`SR_TID.X`, `SRZ`, ...: a special register by its printed name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A branch, call or BSSY target: byte offset inside this kernel's code, or the name of a function elsewhere."""
+
+    offset: int | None
+    symbol: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConvergenceBarrier:
+    """`B0` to `B15`."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scoreboard:
+    """`SB0` to `SB5`."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class OtherOperand:
+    """An operand of a form that the parser does not know, kept as printed."""
+
+    text: str
+
+
+Operand = (
+    Register
+    | Predicate
+    | Immediate
+    | FloatImmediate
+    | Constant
+    | Address
+    | SpecialRegister
+    | Target
+    | ConvergenceBarrier
+    | Scoreboard
+    | OtherOperand
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """The scheduling fields of a 128-bit instruction (bits 105 and up); a barrier of 7 means none."""
+
+    stall_cycles: int
+    yield_hint: bool
+    write_barrier: int
+    read_barrier: int
+    wait_mask: int
+    reuse_mask: int
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One SASS instruction: what is printed, parsed, with its place in code and source."""
+
+    index: int
+    offset: int
+    opcode: str
+    modifiers: tuple[str, ...]
+    guard: Predicate | None
+    operands: tuple[Operand, ...]
+    text: str
+    encoding: int
+    control: Control
+    location: Location | None
+
+    def has(self, modifier: str) -> bool:
+        """Whether the opcode carries this modifier (`.64`, `.X`, ...), written without the dot."""
+        return modifier in self.modifiers
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A kernel parameter as the cubin's own table gives it: no type, only place and size."""
+
+    ordinal: int
+    offset_bytes: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a block of this kernel needs, from the cubin's tables.
+
+    `static_shared_bytes` is the kernel's own use, without the bytes that the driver reserves.
+    """
+
+    registers_per_thread: int
+    static_shared_bytes: int
+    local_bytes_per_thread: int
+    barriers: int
+    max_threads_per_block: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A kernel: its code in address order, its parameters and resources.
+
+    `instructions` holds the entry's own section first, then every function that it calls, each at its own run of
+    offsets; `functions` maps a function's name to the offset of its first instruction. `parameter_base` is the byte
+    offset of the parameters in constant bank 0. `constants` are the initial values of constant banks 2 and up, by
+    bank. `source_text` is the source of the kernel where the front end knows it, for reports.
+    """
+
+    name: str
+    target: str
+    instructions: tuple[Instruction, ...]
+    parameters: tuple[Parameter, ...]
+    parameter_base: int
+    resources: Resources
+    functions: dict[str, int] = field(default_factory=dict)
+    constants: dict[int, bytes] = field(default_factory=dict)
+    variables: tuple[Variable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A module variable (`__constant__` or `__device__`): where it lives, and its initial bytes (None: zeros).
+
+    `space` is `constant` (then `bank` and `offset_bytes` place it in a constant bank) or `global` (then the loader
+    allocates it and `relocations` names the constant-bank words that receive its address).
+    """
+
+    name: str
+    space: str
+    size_bytes: int
+    bank: int | None = None
+    offset_bytes: int | None = None
+    initial: bytes | None = None
+    relocations: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Cubin:
+    """All kernels of one cubin for one target, `sm_90`."""
+
+    target: str
+    kernels: tuple[Kernel, ...]

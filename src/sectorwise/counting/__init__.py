@@ -1,0 +1,1 @@
+"""Turns the addresses of warp requests into the sectors, tags and wavefronts that the profiler counts."""

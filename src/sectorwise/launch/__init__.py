@@ -1,0 +1,1 @@
+"""Turns launch notation, source comments and launch files into launch configurations."""

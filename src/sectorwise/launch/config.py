@@ -1,0 +1,110 @@
+"""Turns what the author of a launch wrote into frozen data, before it is bound to a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a piece of launch text stands, for the caret: the whole text, start and end columns, its origin."""
+
+    text: str
+    start: int
+    end: int
+    origin: str
+    """`--launch`, `transpose.cu:3`, `transpose.json: case k_copy`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a buffer holds at the start: `kind` one of zeros, arange, perm, uniform, noise, file, array.
+
+    `seed` for perm and uniform (numpy's default_rng), `path` for file, `array` for values given from Python.
+    """
+
+    kind: str = "zeros"
+    seed: int | None = None
+    path: str | None = None
+    array: npt.NDArray[np.generic] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BufferArgument:
+    """A device array of `count` elements; `dtype` is one of f64 f32 f16 bf16 i64 i32 i16 i8 u64 u32 u16 u8."""
+
+    dtype: str
+    count: int
+    contents: Contents
+    name: str | None = None
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarArgument:
+    """A number passed by value; `dtype` is None where the notation does not say (`n=512`)."""
+
+    value: int | float
+    dtype: str | None = None
+    name: str | None = None
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BytesArgument:
+    """Raw bytes passed by value, `bytes(00ff...)`."""
+
+    data: bytes
+    name: str | None = None
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StructArgument:
+    """A struct passed by value, `{f32[1024], n=5}`; laid out with C alignment."""
+
+    fields: tuple[Argument, ...]
+    name: str | None = None
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PointerArgument:
+    """An alias into another buffer argument of the same launch, `ptr(name, offset_bytes)`."""
+
+    target: str
+    offset_bytes: int
+    name: str | None = None
+    span: Span | None = None
+
+
+Argument = BufferArgument | ScalarArgument | BytesArgument | StructArgument | PointerArgument
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchConfig:
+    """One launch: which kernel, its grid and block, dynamic shared bytes, arguments, and module variables to set."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    dynamic_shared_bytes: int
+    arguments: tuple[Argument, ...]
+    constants: tuple[tuple[str, BufferArgument], ...] = ()
+    case: str | None = None
+    span: Span | None = None
+
+    @property
+    def blocks_total(self) -> int:
+        """Number of blocks of the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def threads_per_block(self) -> int:
+        """Number of threads of a block."""
+        return self.block[0] * self.block[1] * self.block[2]

@@ -1,0 +1,105 @@
+"""Turns what happened in a launch into frozen data: counts of each memory instruction, issue counts, faults, buffers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from sectorwise.counting.request import Access
+
+
+class Certainty(StrEnum):
+    """How sure a number is; the order is from most to least."""
+
+    EXACT = "exact"
+    SAMPLED = "sampled"
+    MODELLED = "modelled"
+    ASSUMED = "assumed"
+    SCHEDULE_DEPENDENT = "schedule_dependent"
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Counts of one memory instruction over the launch.
+
+    `executed` counts warps that issued it, also with every lane predicated off; `lanes` the lanes that accessed.
+    `unknown_because` is set when an address was not known: then counts other than `executed` must not be shown.
+    """
+
+    instruction: int
+    """Index into `kernel.instructions`."""
+    access: Access
+    executed: int
+    lanes: int
+    sectors: int
+    sectors_ideal: int
+    tag_requests: int
+    wavefronts: int
+    wavefronts_ideal: int
+    wavefronts_hardware: int
+    sectors_local: int
+    certainty: Certainty
+    unknown_because: str | None = None
+
+
+class FaultKind(StrEnum):
+    """What is wrong with an access."""
+
+    OUT_OF_BOUNDS = "out_of_bounds"
+    MISALIGNED = "misaligned"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The first wrong access of an instruction, and how many lanes did likewise over the launch."""
+
+    kind: FaultKind
+    instruction: int
+    block: tuple[int, int, int]
+    warp: int
+    lane: int
+    address: int
+    width_bytes: int
+    occurrences: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Limitation:
+    """Something that could not be known: which instruction, and why, in words for the report."""
+
+    instruction: int
+    because: str
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """What the machine saw of one launch.
+
+    `issued` int64 [instructions]: warps that issued each instruction; `lanes` int64 [instructions]: lanes active in
+    them. `blocks` are the blocks that were executed, as linear indices, None for all.
+    """
+
+    sites: tuple[Site, ...]
+    issued: npt.NDArray[np.int64]
+    lanes: npt.NDArray[np.int64]
+    faults: tuple[Fault, ...]
+    limitations: tuple[Limitation, ...]
+    read_buffer: Callable[[int], npt.NDArray[np.uint8]]
+    """Final bytes of allocation i of the bound launch."""
+    blocks_executed: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionOptions:
+    """How to run: `step_limit` warp instructions for one warp; `budget_bytes` for registers and memories in a batch."""
+
+    step_limit: int = 50_000_000
+    budget_bytes: int = 512 << 20
