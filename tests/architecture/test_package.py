@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "sectorwise"
-DATA_SUFFIXES = {".py", ".toml", ".typed"}
+SUFFIXES = {".css", ".html", ".js", ".json", ".py", ".toml", ".typed"}
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_wheel_is_pure_python_and_data(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     files = {name for name in names if not name.split("/")[0].endswith(".dist-info")}
     assert {name.split("/")[0] for name in files} == {"sectorwise"}
-    assert {Path(name).suffix for name in files} <= DATA_SUFFIXES
+    assert {Path(name).suffix for name in files} <= SUFFIXES
 
 
 def test_wheel_holds_the_whole_package(wheel: Path) -> None:
@@ -42,7 +42,7 @@ def test_wheel_holds_the_whole_package(wheel: Path) -> None:
     expected = {
         path.relative_to(SOURCE.parent).as_posix()
         for path in SOURCE.rglob("*")
-        if path.is_file() and path.suffix in DATA_SUFFIXES
+        if path.is_file() and path.suffix in SUFFIXES
     }
     assert expected <= names
     assert "sectorwise/devices/h200-sxm.toml" in names
