@@ -11,8 +11,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CompileRequest:
-    """What to compile for: `target` such as `sm_90`, `macros` (`N` or `N=4`), folders of headers, the names of the
-    kernels wanted as a person writes them (`transpose<32>` makes that instance), and options passed on as they are.
+    """What to compile for.
+
+    `target` such as `sm_90`, `macros` (`N` or `N=4`), folders of headers, the names of the kernels wanted as a person
+    writes them (`transpose<32>` makes that instance), and options passed on as they are.
     """
 
     target: str

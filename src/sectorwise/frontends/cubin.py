@@ -11,7 +11,7 @@ from sectorwise.frontends.base import Compilation, CompileRequest
 if TYPE_CHECKING:
     from pathlib import Path
 
-_FATBIN_MAGIC = 0xBA55ED50 .to_bytes(4, "little")
+_FATBIN_MAGIC = 0xBA55ED50.to_bytes(4, "little")
 _ELF_MAGIC = b"\x7fELF"
 _MACHINE_CUDA = 190
 _MACHINE_AT = 18

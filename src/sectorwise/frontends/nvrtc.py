@@ -29,8 +29,10 @@ class Nvrtc:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One translation unit: the name that debug information and messages give it, its text, headers by name, options,
-    and name expressions whose kernels must be made (`transpose<32>`).
+    """One translation unit.
+
+    The name that debug information and messages give it, its text, headers by name, options, and name expressions whose
+    kernels must be made (`transpose<32>`).
     """
 
     name: str
