@@ -204,7 +204,9 @@ def _pack_parameter(memory: _Memory, parameter: Parameter, argument: Argument, s
         if mismatch is not None:
             raise _error(memory.launch, f"argument {parameter.ordinal}: {mismatch}", argument.span)
         is_plain = not kind.is_pointer and not kind.is_vector and kind.dtype is not None
-        declared = kind.dtype if is_plain and ELEMENT_TYPES[kind.dtype or ""].size_bytes == parameter.size_bytes else None
+        declared = (
+            kind.dtype if is_plain and ELEMENT_TYPES[kind.dtype or ""].size_bytes == parameter.size_bytes else None
+        )
     try:
         return pack_argument(argument, parameter.size_bytes, memory.address_of, (parameter.ordinal,), declared)
     except MisfitError as error:

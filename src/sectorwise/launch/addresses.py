@@ -82,7 +82,9 @@ def find_address(argument: BufferArgument | PointerArgument, path: Path, placed:
     target = named[0]
     size_bytes = target.buffer.count * ELEMENT_TYPES[target.buffer.dtype].size_bytes
     if not 0 <= argument.offset_bytes <= size_bytes:
-        message = f"expected an offset of 0 to {size_bytes:,} bytes into '{argument.target}', got {argument.offset_bytes:,}"
+        message = (
+            f"expected an offset of 0 to {size_bytes:,} bytes into '{argument.target}', got {argument.offset_bytes:,}"
+        )
         raise launch_error(message, argument.span)
     return target.base + argument.offset_bytes
 

@@ -138,7 +138,7 @@ def _read_path(cursor: Cursor, token: Token, folder: Path | None) -> str:
         try:
             path = json.loads(path, strict=False)
         except ValueError:
-            raise cursor.error("expected a path in quotes, with \\\\ and \\\" as the only escapes", token) from None
+            raise cursor.error('expected a path in quotes, with \\\\ and \\" as the only escapes', token) from None
     if not path or "\0" in path:
         raise cursor.error("expected a path after '@'", token)
     return str(folder / path) if folder is not None else path
@@ -178,7 +178,9 @@ def _parse_bytes(cursor: Cursor) -> BytesArgument:
     cursor.expect(")")
     if not digits or len(digits) % 2 or not re.fullmatch(r"[0-9a-fA-F]+", digits):
         what = f"'{written.strip()}'" if written.strip() else "nothing"
-        raise cursor.error(f"expected bytes as pairs of hexadecimal digits, got {what}", cursor.tokens[cursor.index - 2])
+        raise cursor.error(
+            f"expected bytes as pairs of hexadecimal digits, got {what}", cursor.tokens[cursor.index - 2]
+        )
     return BytesArgument(bytes.fromhex(digits))
 
 

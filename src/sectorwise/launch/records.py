@@ -135,7 +135,9 @@ def read_argument(item: Json, place: Place, folder: Path, depth: int = 0) -> Arg
             fields = item.get("fields")
             if not isinstance(fields, list) or not fields or depth >= _DEEPEST:
                 raise place.at("fields").error(f"expected a list of arguments, got {describe(fields)}")
-            members = (read_argument(field, place.at(f"fields[{n}]"), folder, depth + 1) for n, field in enumerate(fields))
+            members = (
+                read_argument(field, place.at(f"fields[{n}]"), folder, depth + 1) for n, field in enumerate(fields)
+            )
             return StructArgument(tuple(members), name)
         case "bytes":
             return BytesArgument(_read_hex(item.get("hex"), place.at("hex")), name)

@@ -33,7 +33,9 @@ _NAMED = {
     "__nv_bfloat162": "bf16",
     "nv_bfloat162": "bf16",
 }
-_QUALIFIERS = frozenset({"const", "volatile", "__restrict__", "__restrict", "restrict", "struct", "std", "__grid_constant__"})
+_QUALIFIERS = frozenset(
+    {"const", "volatile", "__restrict__", "__restrict", "restrict", "struct", "std", "__grid_constant__"}
+)
 _INTEGER_WORDS = frozenset({"signed", "unsigned", "char", "short", "int", "long"})
 _VECTOR = re.compile(r"(?P<base>u?(?:char|short|int|long|longlong)|float|double)[1-4]")
 _FIXED = re.compile(r"(?P<unsigned>u?)int(?P<bits>8|16|32|64)_t")
@@ -77,7 +79,9 @@ def find_mismatch(argument: Argument, declared: ParameterType) -> str | None:
         case ScalarArgument(value=value, dtype=dtype):
             if declared.is_pointer:
                 example = f"{declared.dtype or 'f32'}[count]"
-                return None if value == 0 else f"expected a buffer for '{declared.text}', such as {example}, got {value}"
+                return (
+                    None if value == 0 else f"expected a buffer for '{declared.text}', such as {example}, got {value}"
+                )
             if declared.dtype is None or declared.is_vector:
                 return None
             return _find_number_mismatch(value, dtype, declared)
