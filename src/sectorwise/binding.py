@@ -24,7 +24,7 @@ from sectorwise.launch.signature import find_mismatch, read_parameter_type
 
 if TYPE_CHECKING:
     from sectorwise.binary.abi import DriverConstants
-    from sectorwise.binary.ir import Kernel, Parameter, Variable
+    from sectorwise.binary.ir import External, Kernel, Parameter, Variable
     from sectorwise.device import DeviceSpec
     from sectorwise.errors import LaunchError
     from sectorwise.launch.config import Argument, LaunchConfig, PointerArgument, Span
@@ -244,7 +244,8 @@ def _fill_module_banks(memory: _Memory, values: dict[str, Argument]) -> dict[int
         bank[variable.offset_bytes : end] = materialise(
             _variable_contents(memory, variable, values.get(variable.name))
         ).tobytes()
-    for symbol in (*kernel.variables, *kernel.externals):
+    symbols: tuple[Variable | External, ...] = (*kernel.variables, *kernel.externals)
+    for symbol in symbols:
         for number, offset in symbol.relocations:
             bank = banks.setdefault(number, bytearray())
             bank.extend(bytes(max(offset + 8 - len(bank), 0)))

@@ -33,7 +33,7 @@ def assign_addresses(sizes_bytes: Iterable[int]) -> tuple[int, ...]:
     better aligned than it need be. Between two buffers lie at least 2 MiB, and at least the size of the one before:
     an index off by a row, by a plane, or by the sign lands in no buffer.
     """
-    addresses = []
+    addresses: list[int] = []
     free = FIRST_ADDRESS
     for size_bytes in sizes_bytes:
         address = -(-free // PAGE_BYTES) * PAGE_BYTES

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
-import unicodedata
+import textwrap
 from typing import TYPE_CHECKING
 
 from sectorwise.errors import LaunchError
+from sectorwise.source import point_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,33 +25,24 @@ def launch_error(message: str, span: Span | None, origin: str = "launch") -> Lau
     """
     if span is None:
         return LaunchError(f"{origin}: {message}")
-    return LaunchError(f"{span.origin}: {message}\n{point_at(span)}")
+    return LaunchError(f"{span.origin}: {message}\n{show_span(span)}")
 
 
-def point_at(span: Span) -> str:
-    """Return the launch text on a line of its own, and below it carets under the span."""
+def show_span(span: Span) -> str:
+    """Return the launch text, indented on a line of its own, and below it carets under the span."""
     text = "".join(character if character.isprintable() else " " for character in span.text)
     start = min(max(span.start, 0), len(text))
-    end = min(max(span.end, start), len(text))
     first, last = 0, len(text)
     if last > WINDOW_COLUMNS:
-        first = min(max(start - WINDOW_COLUMNS // 2, 0), max(last - WINDOW_COLUMNS, 0))
-        last = min(first + WINDOW_COLUMNS, last)
-    before = ("..." if first else "") + text[first:start]
-    shown = ("..." if first else "") + text[first:last] + ("..." if last < len(text) else "")
-    carets = "^" * max(_columns(text[start : min(end, last)]), 1)
-    return f"  {shown}\n  {' ' * _columns(before)}{carets}"
+        first = min(max(start - WINDOW_COLUMNS // 2, 0), last - WINDOW_COLUMNS)
+        last = first + WINDOW_COLUMNS
+    before, after = "..." if first else "", "..." if last < len(text) else ""
+    shift = len(before) - first
+    shown = point_at(f"{before}{text[first:last]}{after}", start + shift, min(max(span.end, start), last) + shift)
+    return textwrap.indent(shown, "  ")
 
 
 def name_nearest(name: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` for the known name that is most like `name`, else an empty text."""
     nearest = difflib.get_close_matches(name, list(known), n=1)
     return f"; did you mean '{nearest[0]}'?" if nearest else ""
-
-
-def _columns(text: str) -> int:
-    """Return how many terminal columns a text takes: wide characters take two, combining ones none."""
-    return sum(
-        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        for character in text
-    )

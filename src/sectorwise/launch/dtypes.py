@@ -82,7 +82,7 @@ _GREATEST_FINITE = {"f64": math.inf, "f32": float(np.finfo("f4").max), "f16": 65
 
 
 def encode_values(values: npt.NDArray[np.generic], element: ElementType) -> npt.NDArray[np.generic]:
-    """Return numbers converted to the storage type: whole numbers wrap, floats round to nearest even, bf16 to its bits."""
+    """Return numbers converted to the storage type: whole numbers wrap, floats round to nearest even."""
     if element.name == "bf16":
         return _round_to_bfloat16(values.astype(np.float32))
     # Numbers above 65,504 become infinite in f16, as a conversion on the GPU makes them.

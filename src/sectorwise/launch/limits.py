@@ -34,7 +34,7 @@ def check_limits(
     _check_shared(launch, device, static_shared_bytes)
 
 
-def _check_dimensions(  # noqa: PLR0913 - dimensions of a grid and of a block differ in words and limits only
+def _check_dimensions(
     launch: LaunchConfig,
     sizes: tuple[int, int, int],
     span: Span | None,
