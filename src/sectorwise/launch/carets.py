@@ -23,9 +23,8 @@ def launch_error(message: str, span: Span | None, origin: str = "launch") -> Lau
 
     `origin` introduces the message where there is no span: the name of the case or the kernel.
     """
-    if span is None:
-        return LaunchError(f"{origin}: {message}")
-    return LaunchError(f"{span.origin}: {message}\n{show_span(span)}")
+    first = "".join(_escape(character) for character in f"{span.origin if span else origin}: {message}")
+    return LaunchError(f"{first}\n{show_span(span)}" if span else first)
 
 
 def show_span(span: Span) -> str:
@@ -46,3 +45,8 @@ def name_nearest(name: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` for the known name that is most like `name`, else an empty text."""
     nearest = difflib.get_close_matches(name, list(known), n=1)
     return f"; did you mean '{nearest[0]}'?" if nearest else ""
+
+
+def _escape(character: str) -> str:
+    """Return a character as it is, or its escape where a terminal would act on it."""
+    return character if character.isprintable() else ascii(character)[1:-1]

@@ -47,9 +47,10 @@ def find_launches(source: str, origin: str, folder: Path | None = None) -> tuple
 
 
 def _reject_misspelling(match: re.Match[str], where: str) -> None:
-    """Raise for `lanch`, which would else be passed over in silence; other directives are not for this module."""
+    """Raise for `lanch`, or a launch alone, which would else be passed over in silence; other words are not for here."""
     word = match["word"]
-    if not word or difflib.SequenceMatcher(None, word.lower(), "launch").ratio() > 0.7:
+    is_near = difflib.SequenceMatcher(None, word.lower(), "launch").ratio() > 0.7
+    if is_near or not word or "<<<" in match["rest"]:
         span = Span(match.string, match.start("word"), match.end("word"), where)
         raise launch_error(f"expected 'launch' after 'sectorwise:', got '{word}'", span)
 
