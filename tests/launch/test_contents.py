@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,6 +11,9 @@ from sectorwise.errors import LaunchError
 from sectorwise.launch.config import BufferArgument, Contents
 from sectorwise.launch.contents import is_assumed, materialise, needs_whole
 from sectorwise.launch.dtypes import ELEMENT_TYPES, LONG_NAMES
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LONG = {short: long for long, short in LONG_NAMES.items() if short != "bf16"}
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import example, given, settings
@@ -223,7 +224,7 @@ contents = st.one_of(
 def scalar_of(dtype: str) -> st.SearchStrategy[ScalarArgument]:
     element = ELEMENT_TYPES[dtype]
     if element.is_float:
-        width = 16 if dtype == "f16" else 32
+        width: Literal[16, 32] = 16 if dtype == "f16" else 32
         return st.builds(
             ScalarArgument, st.floats(width=width, allow_nan=False, max_value=1e4, min_value=-1e4), st.just(dtype)
         )
@@ -261,52 +262,10 @@ def test_what_is_written_out_is_read_back_equal(launch: LaunchConfig) -> None:
     assert format_launch(parse_launch(text)) == text
 
 
-FRAGMENTS = st.sampled_from(
-    [
-        "k",
-        "<<<",
-        ">>>",
-        "<<",
-        ">>",
-        "(",
-        ")",
-        "[",
-        "]",
-        "{",
-        "}",
-        ",",
-        "=",
-        ";",
-        "+",
-        "-",
-        "*",
-        "/",
-        "//",
-        "%",
-        "@",
-        '"',
-    ]
-    + [
-        "f32",
-        "i8",
-        "bytes",
-        "ptr",
-        "with",
-        "perm",
-        "n",
-        "nullptr",
-        "true",
-        "inf",
-        "dim3",
-        "0",
-        "1",
-        "7",
-        "0x",
-        "1e5",
-        "4K",
-    ]
-    + ["09", ".5f", "\n", "\t", "\x1b[31m", "\u4e2d", "\u0301", "k<<<1,1>>>(", "f32[", "n=", "\0", "9" * 30]
-)
+SYMBOLS = "k <<< >>> << >> ( ) [ ] { } , = ; + - * / // % @"
+WORDS = "f32 i8 bytes ptr with perm n nullptr true inf dim3 0 1 7 0x 1e5 4K 09 .5f k<<<1,1>>>( f32[ n="
+STRANGE = ('"', "\n", "\t", "\x1b[31m", "\u4e2d", "\u0301", "\0", "9" * 30)
+FRAGMENTS = st.sampled_from((*SYMBOLS.split(), *WORDS.split(), *STRANGE))
 
 
 @settings(max_examples=800, deadline=None)
