@@ -156,17 +156,17 @@ def _meet(one: int, other: int, nearest: dict[int, int], rank: dict[int, int]) -
 def _order_backwards(blocks: tuple[Block, ...], exit_block: int) -> list[int]:
     """Return the blocks from which an end can be reached, the end first, in reverse postorder of the reversed graph."""
     before: list[list[int]] = [[] for _ in range(exit_block + 1)]
-    for block in blocks:
-        for successor in block.successors:
-            before[successor].append(block.index)
-        if block.leaves:
-            before[exit_block].append(block.index)
+    for each in blocks:
+        for successor in each.successors:
+            before[successor].append(each.index)
+        if each.leaves:
+            before[exit_block].append(each.index)
     seen = {exit_block}
     postorder: list[int] = []
     stack = [(exit_block, iter(before[exit_block]))]
     while stack:
         block, waiting = stack[-1]
-        following = next((each for each in waiting if each not in seen), None)
+        following = next((candidate for candidate in waiting if candidate not in seen), None)
         if following is None:
             postorder.append(block)
             stack.pop()

@@ -125,7 +125,7 @@ class Scoreboard:
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """`gdesc[UR4]`, `tmem[UR6+0x10]`, `idesc[UR5]`: something that a uniform register names; `kind` is the word before."""
+    """`gdesc[UR4]`, `tmem[UR6+0x10]`, `idesc[UR5]`: what a uniform register names; `kind` is the word before."""
 
     kind: str
     register: Register

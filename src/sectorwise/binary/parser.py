@@ -132,14 +132,15 @@ def parse_operand(text: str) -> Operand:
         return SpecialRegister(text)
     if found := _HANDLE.match(text):
         offset = int(found["offset"] or "0", 16)
-        return Handle(found["kind"], _plain_register(found["register"]), offset, _suffixes(found["suffixes"]))
+        suffixes = _suffixes(found["suffixes"])
+        return Handle(found["kind"], _plain_register(found["register"]), offset, suffixes)
     if _KEYWORD.match(text):
         return Keyword(text)
     return OtherOperand(text)
 
 
 def _widen(address: Address) -> Address:
-    """Mark the 64-bit registers of a global address: sm_75 prints `[R2]` and `[R3.U32+UR4]` for what is 64 bits wide."""
+    """Mark the 64-bit registers of a global address: sm_75 prints `[R2]` for what is 64 bits wide."""
     return replace(
         address,
         base_is_wide=address.base is not None and _NARROW not in address.base_suffixes,
