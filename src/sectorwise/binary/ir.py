@@ -24,7 +24,7 @@ class Location:
 class Register:
     """`R7`, `UR4`, `-R3`, `|R2|`, `~R5`, `R4.H0_H0`, `R2.64`: a register operand and how it is read.
 
-    `suffixes` keeps what follows the name, in order and without `reuse`: `("64",)`, `("H1_H1",)`, `("B1",)`, `("F32",)`.
+    `suffixes` keeps what follows the name, in order, without `reuse`: `("64",)`, `("H1_H1",)`, `("B1",)`, `("F32",)`.
     """
 
     index: int
@@ -53,7 +53,7 @@ class Immediate:
 
 @dataclass(frozen=True, slots=True)
 class FloatImmediate:
-    """A number printed as a float, `1.5`, `+INF`, `-QNAN`, `0x7fff...` forms excluded; the opcode decides its format."""
+    """A number printed as a float, `1.5`, `+INF`, `-QNAN` (not `0x7fff...` forms); the opcode decides its format."""
 
     value: float
     text: str
@@ -159,7 +159,10 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One SASS instruction: what is printed, parsed, with its place in code and source."""
+    """One SASS instruction: what is printed, parsed, with its place in code and source.
+
+    `branch_targets` are the offsets that an indirect branch (BRX, JMX) can reach, where its table is known.
+    """
 
     index: int
     offset: int
@@ -171,6 +174,7 @@ class Instruction:
     encoding: int
     control: Control
     location: Location | None
+    branch_targets: tuple[int, ...] = ()
 
     def has(self, modifier: str) -> bool:
         """Whether the opcode carries this modifier (`.64`, `.X`, ...), written without the dot."""
@@ -219,6 +223,7 @@ class Kernel:
     functions: dict[str, int] = field(default_factory=dict)
     constants: dict[int, bytes] = field(default_factory=dict)
     variables: tuple[Variable, ...] = ()
+    externals: tuple[External, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +231,8 @@ class Variable:
     """A module variable (`__constant__` or `__device__`): where it lives, and its initial bytes (None: zeros).
 
     `space` is `constant` (then `bank` and `offset_bytes` place it in a constant bank) or `global` (then the loader
-    allocates it and `relocations` names the constant-bank words that receive its address).
+    allocates it). `relocations` names the constant-bank words that receive its address, each (bank, byte offset).
+    `pointers` are the places within its own bytes that receive an address: (byte offset, variable's name, addend).
     """
 
     name: str
@@ -235,6 +241,15 @@ class Variable:
     bank: int | None = None
     offset_bytes: int | None = None
     initial: bytes | None = None
+    relocations: tuple[tuple[int, int], ...] = ()
+    pointers: tuple[tuple[int, str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """A function that the driver brings (`vprintf`, `__assertfail`), and the (bank, offset) words with its address."""
+
+    name: str
     relocations: tuple[tuple[int, int], ...] = ()
 
 

@@ -1,0 +1,96 @@
+"""Turns a cubin into the disassembler's listing, with source lines and chains of inlining."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from sectorwise.cache import make_key, read_entry, write_entry
+from sectorwise.errors import CorruptBinaryError, MissingToolError
+
+_OPTIONS = ("-gi", "-c")
+_DISTRIBUTION = "nvidia-cuda-nvdisasm"
+_TIMEOUT_SECONDS = 120
+_AREA = "disassembly"
+
+
+@dataclass(frozen=True, slots=True)
+class Disassembler:
+    """The disassembler that was found: its executable, and what tells this version of it from others."""
+
+    path: Path
+    version: str
+
+
+def find_disassembler() -> Disassembler:
+    """Find nvdisasm: first the one of the PyPI package, then the one on the PATH.
+
+    Raises:
+        MissingToolError: there is none; the text says how to install it.
+    """
+    for path in _packaged_candidates():
+        if path.is_file():
+            return Disassembler(path, f"{_DISTRIBUTION} {importlib.metadata.version(_DISTRIBUTION)}")
+    found = shutil.which("nvdisasm")
+    if found is not None:
+        path = Path(found)
+        status = path.stat()
+        return Disassembler(path, f"{path} {status.st_size} {status.st_mtime_ns}")
+    message = "nvdisasm is not installed: pip install 'sectorwise[cuda]' brings it, no CUDA toolkit is needed"
+    raise MissingToolError(message)
+
+
+def disassemble(data: bytes, origin: str, code_offset: int = 0) -> str:
+    """Return nvdisasm's text listing of a whole cubin, from the cache where it was made before.
+
+    `origin` names the cubin in errors; `code_offset` is where its code starts in the file.
+
+    Raises:
+        MissingToolError: no disassembler is installed.
+        CorruptBinaryError: the disassembler refuses the cubin, crashes on it, or does not end.
+    """
+    tool = find_disassembler()
+    key = make_key(data, tool.version, *_OPTIONS)
+    stored = read_entry(_AREA, key)
+    if stored is not None:
+        return stored.decode()
+    listing = _run(tool, data, origin, code_offset)
+    write_entry(_AREA, key, listing.encode())
+    return listing
+
+
+def _packaged_candidates() -> list[Path]:
+    try:
+        files = importlib.metadata.files(_DISTRIBUTION) or []
+    except importlib.metadata.PackageNotFoundError:
+        return []
+    return [Path(str(file.locate())) for file in files if file.name in {"nvdisasm", "nvdisasm.exe"}]
+
+
+def _run(tool: Disassembler, data: bytes, origin: str, code_offset: int) -> str:
+    with tempfile.TemporaryDirectory(prefix="sectorwise-") as folder:
+        image = Path(folder) / "image.cubin"
+        image.write_bytes(data)
+        try:
+            done = subprocess.run(  # noqa: S603 - the tool that was found, on a file of our own, no shell
+                [str(tool.path), *_OPTIONS, str(image)], capture_output=True, timeout=_TIMEOUT_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise _refused(origin, code_offset, f"it did not end within {_TIMEOUT_SECONDS} s") from None
+        except OSError as error:
+            message = f"nvdisasm at {tool.path} cannot be run: {error.strerror}"
+            raise MissingToolError(message) from None
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().replace(str(image), origin).splitlines()
+        raise _refused(origin, code_offset, said[0] if said else f"it ended with status {done.returncode}")
+    return done.stdout.decode(errors="replace")
+
+
+def _refused(origin: str, code_offset: int, why: str) -> CorruptBinaryError:
+    message = f"{origin}: the disassembler does not accept the code at byte 0x{code_offset:x}: {why}"
+    return CorruptBinaryError(message)
