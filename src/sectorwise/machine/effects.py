@@ -35,15 +35,16 @@ class File(StrEnum):
 Slot = tuple[File, int]
 """A register or predicate: its file, and its index there. RZ, URZ, PT and UPT are never listed."""
 
-_WITHOUT_RESULT = frozenset(
-    (
-        "ACQBULK", "BAR", "BPT", "BRA", "BREAK", "BRX", "BRXU", "BSSY", "BSYNC", "CALL", "CCTL", "CCTLL", "CCTLT", "DEPBAR",
-        "ENDCOLLECTIVE", "ERRBAR", "EXIT", "FENCE", "JMP", "JMX", "JMXU", "KILL", "LDGDEPBAR", "MEMBAR", "NANOSLEEP", "NOP",
-        "PREEXIT", "RED", "REDG", "REDS", "RET", "RPCMOV", "RTT", "ST", "STG", "STL", "STS", "STSM", "SURED", "SUST", "SYNCS",
-        "UBLKCP", "UBLKPF", "UBLKRED", "UCGABAR_ARV", "UCGABAR_WAIT", "USETMAXREG", "UTMACCTL", "UTMACMDFLUSH", "UTMALDG",
-        "UTMAPF", "UTMAREDG", "UTMASTG", "WARPSYNC", "WARPGROUP", "YIELD", "LDGSTS",
-    )
-)  # fmt: skip
+# fmt: off
+_WITHOUT_RESULT = frozenset((
+    "ACQBULK", "BAR", "BPT", "BRA", "BREAK", "BRX", "BRXU", "BSSY", "BSYNC", "CALL", "CCTL", "CCTLL", "CCTLT",
+    "DEPBAR", "ENDCOLLECTIVE", "ERRBAR", "EXIT", "FENCE", "JMP", "JMX", "JMXU", "KILL", "LDGDEPBAR", "LDGSTS",
+    "MEMBAR", "NANOSLEEP", "NOP", "PREEXIT", "RED", "REDG", "REDS", "RET", "RPCMOV", "RTT", "ST", "STG", "STL",
+    "STS", "STSM", "SURED", "SUST", "SYNCS", "UBLKCP", "UBLKPF", "UBLKRED", "UCGABAR_ARV", "UCGABAR_WAIT",
+    "USETMAXREG", "UTMACCTL", "UTMACMDFLUSH", "UTMALDG", "UTMAPF", "UTMAREDG", "UTMASTG", "WARPGROUP", "WARPSYNC",
+    "YIELD",
+))
+# fmt: on
 
 _DOUBLES = frozenset(("DADD", "DMUL", "DFMA", "DSETP", "DMNMX"))
 _PACKED_SINGLES = frozenset(("FADD2", "FMUL2", "FFMA2"))

@@ -3,6 +3,8 @@
 Whoever calls these operations does so under `numpy.errstate(all="ignore")`: overflow and NaN are results here.
 """
 
+# ruff: noqa: D102 - the protocol documents its methods
+
 from __future__ import annotations
 
 from functools import lru_cache
@@ -16,11 +18,11 @@ from sectorwise.machine.algebra import Float, Rounding
 
 Lanes = npt.NDArray[Any]
 
-_FORMATS: dict[Float, npt.DTypeLike] = {
-    Float.F16: np.float16,
-    Float.BF16: np.float32,
-    Float.F32: np.float32,
-    Float.F64: np.float64,
+_FORMATS: dict[Float, np.dtype[Any]] = {
+    Float.F16: np.dtype(np.float16),
+    Float.BF16: np.dtype(np.float32),
+    Float.F32: np.dtype(np.float32),
+    Float.F64: np.dtype(np.float64),
 }
 
 _LANES = np.arange(32, dtype=np.uint32).reshape(1, 32)
@@ -38,7 +40,7 @@ def _constant(value: int, dtype: str) -> Lanes:
 
 
 @lru_cache(maxsize=4096)
-def _number(bits: bytes, dtype: npt.DTypeLike) -> Lanes:
+def _number(bits: bytes, dtype: np.dtype[Any]) -> Lanes:
     array = np.frombuffer(bits, np.float64).astype(dtype).reshape(1, 1)
     array.setflags(write=False)
     return array
@@ -94,16 +96,20 @@ class NumpyAlgebra:
     def shift_right_signed(self, a: Lanes, count: Lanes) -> Lanes:
         signed = _signed(a)
         limit = a.dtype.itemsize * 8 - 1
-        return (signed >> np.minimum(count, a.dtype.type(limit)).view(signed.dtype)).view(a.dtype)
+        shifted: Lanes = (signed >> np.minimum(count, a.dtype.type(limit)).view(signed.dtype)).view(a.dtype)
+        return shifted
 
     def equal(self, a: Lanes, b: Lanes) -> Lanes:
-        return a == b
+        same: Lanes = a == b
+        return same
 
     def less_unsigned(self, a: Lanes, b: Lanes) -> Lanes:
-        return a < b
+        below: Lanes = a < b
+        return below
 
     def less_signed(self, a: Lanes, b: Lanes) -> Lanes:
-        return _signed(a) < _signed(b)
+        below: Lanes = _signed(a) < _signed(b)
+        return below
 
     def select(self, condition: Lanes, a: Lanes, b: Lanes) -> Lanes:
         return np.where(condition, a, b)
@@ -121,7 +127,8 @@ class NumpyAlgebra:
         return (a >> _THIRTY_TWO).astype(np.uint32)
 
     def join(self, low: Lanes, high: Lanes) -> Lanes:
-        return low | (high.astype(np.uint64) << _THIRTY_TWO)
+        pair: Lanes = low | (high.astype(np.uint64) << _THIRTY_TWO)
+        return pair
 
     def multiply_wide(self, a: Lanes, b: Lanes, *, signed: bool) -> Lanes:
         if signed:
@@ -192,10 +199,12 @@ class NumpyAlgebra:
         return numpy_floats.fma(a, b, c, rounding)
 
     def float_less(self, a: Lanes, b: Lanes) -> Lanes:
-        return a < b
+        below: Lanes = a < b
+        return below
 
     def float_equal(self, a: Lanes, b: Lanes) -> Lanes:
-        return a == b
+        same: Lanes = a == b
+        return same
 
     def is_nan(self, a: Lanes) -> Lanes:
         return np.isnan(a)
@@ -204,7 +213,7 @@ class NumpyAlgebra:
         return np.where(np.abs(a) < np.finfo(a.dtype).smallest_normal, np.copysign(a.dtype.type(0), a), a)
 
     def convert_float(self, a: Lanes, kind: Float, rounding: Rounding) -> Lanes:
-        dtype = np.dtype(_FORMATS[kind])
+        dtype = _FORMATS[kind]
         if kind is Float.BF16:
             single = a if a.dtype == np.float32 else numpy_floats.narrow(a.astype(np.float64), dtype, Rounding.ODD)
             return numpy_floats.to_brain(single, rounding)
@@ -219,7 +228,7 @@ class NumpyAlgebra:
         if kind is Float.BF16:
             single = numpy_floats.from_integer(a, np.float32, Rounding.ODD, signed=signed)
             return numpy_floats.to_brain(single, rounding)
-        return numpy_floats.from_integer(a, np.dtype(_FORMATS[kind]), rounding, signed=signed)
+        return numpy_floats.from_integer(a, _FORMATS[kind], rounding, signed=signed)
 
     def integer_from_float(self, a: Lanes, bits: int, rounding: Rounding, *, signed: bool) -> Lanes:
         return numpy_floats.to_integer(a, bits, rounding, signed=signed)
@@ -253,4 +262,4 @@ class NumpyAlgebra:
 
 
 def _signed(a: Lanes) -> Lanes:
-    return a.view(np.int64 if a.dtype.itemsize == 8 else np.int32)  # noqa: PLR2004 - bytes of a long
+    return a.view(np.int64 if a.dtype.itemsize == 8 else np.int32)

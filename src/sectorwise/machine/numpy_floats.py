@@ -99,14 +99,15 @@ def narrow(exact: Lanes, dtype: npt.DTypeLike, rounding: Rounding) -> Lanes:
         case Rounding.DOWN:
             return np.where(back > exact, np.nextafter(nearest, -infinity), nearest)
         case _:
-            cut = np.where(np.abs(back) > np.abs(exact), np.nextafter(nearest, zero), nearest)
+            cut: Lanes = np.where(np.abs(back) > np.abs(exact), np.nextafter(nearest, zero), nearest)
     # A value below the smallest denormal is cut to a zero that keeps its sign.
     cut = np.copysign(cut, nearest)
     if rounding is Rounding.ZERO:
         return cut
     integers = np.uint16 if cut.dtype == np.float16 else np.uint32
     sticky = (back != exact) & ~np.isnan(exact)
-    return (cut.view(integers) | sticky.astype(integers)).view(cut.dtype)
+    odd: Lanes = (cut.view(integers) | sticky.astype(integers)).view(cut.dtype)
+    return odd
 
 
 def to_brain(single: Lanes, rounding: Rounding) -> Lanes:
@@ -129,7 +130,7 @@ def to_brain(single: Lanes, rounding: Rounding) -> Lanes:
 
 
 def add(a: Lanes, b: Lanes, rounding: Rounding) -> Lanes:
-    """a + b in the operands' format."""
+    """The sum a + b in the operands' format."""
     if a.dtype == np.float64:
         total, error = (a + b, None) if rounding is Rounding.NEAREST else two_sum(a, b)
         if error is not None:
@@ -145,7 +146,7 @@ def add(a: Lanes, b: Lanes, rounding: Rounding) -> Lanes:
 
 
 def multiply(a: Lanes, b: Lanes, rounding: Rounding) -> Lanes:
-    """a * b in the operands' format."""
+    """The product a * b in the operands' format."""
     if a.dtype == np.float64:
         if rounding is Rounding.NEAREST:
             return double_nan(a * b, a, b)
@@ -156,7 +157,7 @@ def multiply(a: Lanes, b: Lanes, rounding: Rounding) -> Lanes:
 
 
 def fma(a: Lanes, b: Lanes, c: Lanes, rounding: Rounding) -> Lanes:
-    """a * b + c in the operands' format, rounded once."""
+    """The value of a * b + c in the operands' format, rounded once."""
     if a.dtype == np.float64:
         return double_nan(_fma_double(a, b, c, rounding), a, b, c)
     product = np.multiply(a, b, dtype=np.float64)
@@ -204,7 +205,7 @@ def _fits(value: Lanes) -> Lanes:
 
 
 def _fma_exact(a: float, b: float, c: float, rounding: Rounding) -> float:
-    """a * b + c for one lane, in rational numbers."""
+    """The value of a * b + c for one lane, in rational numbers."""
     if not (math.isfinite(a) and math.isfinite(b)):
         return float(np.float64(a) * np.float64(b) + np.float64(c))
     if not math.isfinite(c):

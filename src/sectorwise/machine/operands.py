@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -72,7 +73,7 @@ def float_bits(operand: FloatImmediate | Immediate, kind: Float, encoding: int) 
     What print does not keep, the payload of a NaN and the sign of a zero, comes from bits 32 to 63 of the encoding.
     """
     value = float(operand.value)
-    lost = value in (0.0,) or value != value  # noqa: PLR0124 - NaN
+    lost = value == 0 or math.isnan(value)
     match kind:
         case Float.F16:
             return int.from_bytes(struct.pack("<e", value), "little")

@@ -31,7 +31,7 @@ def update_memory(instruction: Instruction) -> Action:
     access = access_of(instruction)
     if access is None:
         return lambda _port: None
-    if access.width_bytes > 8:  # noqa: PLR2004 - bytes of a long
+    if access.width_bytes > 8:
         raise unsupported(instruction, "atomics wider than 8 bytes are not known")
     if instruction.has("CAS") or instruction.has("CAST"):
         return _compare_and_swap(instruction, access)

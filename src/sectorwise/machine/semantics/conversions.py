@@ -85,7 +85,7 @@ def integer_to_float(instruction: Instruction) -> Action:
     kind = next(iter(_floats(instruction)), Float.F32)
     bits, signed = _integer(instruction)
     rounding = rounding_of(instruction)
-    read = read_long(source) if bits == 64 else _field(read_word(source), bits, signed=signed)  # noqa: PLR2004
+    read = read_long(source) if bits == 64 else _field(read_word(source), bits, signed=signed)
     write = write_float(destination, kind)
 
     def run(port: Port[Value]) -> None:
@@ -96,7 +96,7 @@ def integer_to_float(instruction: Instruction) -> Action:
 
 def _field(read: Reader, bits: int, *, signed: bool) -> Reader:
     """The low bits of a word, extended."""
-    if bits == 32:  # noqa: PLR2004 - a whole word
+    if bits == 32:
         return read
 
     def run(port: Port[Value]) -> Value:
@@ -115,7 +115,7 @@ def float_to_integer(instruction: Instruction) -> Action:
     bits, signed = _integer(instruction)
     read, rounding = read_float(source, kind, instruction), rounding_of(instruction)
     size = max(bits, 32)
-    write = write_long(destination) if size == 64 else write_word(destination)  # noqa: PLR2004
+    write = write_long(destination) if size == 64 else write_word(destination)
     nan_is_zero = instruction.has("NTZ")
 
     def run(port: Port[Value]) -> None:
@@ -124,7 +124,7 @@ def float_to_integer(instruction: Instruction) -> Action:
         if bits < size:
             result = _clamp(algebra, result, bits, signed=signed)
         if not nan_is_zero:
-            lost = algebra.long(1 << 63) if size == 64 else algebra.word(1 << 31)  # noqa: PLR2004
+            lost = algebra.long(1 << 63) if size == 64 else algebra.word(1 << 31)
             result = algebra.select(algebra.is_nan(value), lost, result)
         write(port, result)
 
@@ -145,7 +145,7 @@ def float_to_float(instruction: Instruction) -> Action:
     """F2F: destination format first, then the source's."""
     destination, source = instruction.operands[:2]
     kinds = _floats(instruction)
-    if len(kinds) < 2:  # noqa: PLR2004 - both formats are printed
+    if len(kinds) < 2:
         raise unsupported(instruction, "two formats are expected")
     target, origin = kinds[:2]
     read, write = read_float(source, origin, instruction), write_float(destination, target)
@@ -155,10 +155,8 @@ def float_to_float(instruction: Instruction) -> Action:
 
     def run(port: Port[Value]) -> None:
         algebra, value = port.algebra, read(port)
-        if integral:
-            value = algebra.round_integral(value, rounding)
-        else:
-            value = algebra.convert_float(value, target, rounding)
+        converted = algebra.convert_float(value, target, rounding)
+        value = algebra.round_integral(value, rounding) if integral else converted
         if flushes:
             value = algebra.flush_denormals(value)
         write(port, saturate(algebra, value, target) if saturates else value)
@@ -215,7 +213,7 @@ def integer_to_integer(instruction: Instruction) -> Action:
 
     def run(port: Port[Value]) -> None:
         algebra, value = port.algebra, read(port)
-        if bits < 32:  # noqa: PLR2004 - a whole word
+        if bits < 32:
             value = _clamp(algebra, value, bits, signed=signed)
         write(port, value)
 

@@ -104,21 +104,21 @@ def pack(algebra: Algebra[Value], low: Value, high: Value, kind: Float) -> Value
 
 
 def fma_half(algebra: Algebra[Value], a: Value, b: Value, c: Value, kind: Float) -> Value:
-    """a * b + c, rounded once to the format."""
+    """The value of a * b + c, rounded once to the format."""
     if kind is Float.F16:
         return algebra.float_fma(a, b, c, Rounding.NEAREST)
     return algebra.convert_float(algebra.float_fma(a, b, c, Rounding.ODD), kind, Rounding.NEAREST)
 
 
 def add_half(algebra: Algebra[Value], a: Value, b: Value, kind: Float) -> Value:
-    """a + b, rounded once to the format."""
+    """The sum a + b, rounded once to the format."""
     if kind is Float.F16:
         return algebra.float_add(a, b, Rounding.NEAREST)
     return algebra.convert_float(algebra.float_add(a, b, Rounding.ODD), kind, Rounding.NEAREST)
 
 
 def multiply_half(algebra: Algebra[Value], a: Value, b: Value, kind: Float) -> Value:
-    """a * b, rounded once to the format."""
+    """The product a * b, rounded once to the format."""
     if kind is Float.F16:
         return algebra.float_multiply(a, b, Rounding.NEAREST)
     return algebra.convert_float(algebra.float_multiply(a, b, Rounding.ODD), kind, Rounding.NEAREST)
@@ -159,8 +159,7 @@ def multiply_add(instruction: Instruction) -> Action:
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
         halves = [
-            finish(algebra, fma_half(algebra, x, y, z, kind))
-            for x, y, z in zip(a(port), b(port), c(port), strict=True)
+            finish(algebra, fma_half(algebra, x, y, z, kind)) for x, y, z in zip(a(port), b(port), c(port), strict=True)
         ]
         write(port, pack(algebra, halves[0], halves[1], kind))
 

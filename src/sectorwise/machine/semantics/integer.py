@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def _take_apart(instruction: Instruction) -> tuple[Operand, list[Operand], list[Writer | None], list[Reader]]:
     """Destination, value operands, writers of carries out, readers of carries in (those that can be true)."""
     leading, rest = split_predicates(instruction)
-    values = [operand for operand in rest[1:] if not isinstance(operand, Predicate)]
+    values: list[Operand] = [operand for operand in rest[1:] if not isinstance(operand, Predicate)]
     carries_in: list[Reader] = []
     if instruction.has("X"):
         trailing = [operand for operand in rest[1:] if isinstance(operand, Predicate)]
@@ -65,7 +65,7 @@ def add3(instruction: Instruction) -> Action:
     terms = [operand for operand in values if not is_zero(operand)]
     write = write_word(destination)
     if any(carries_out):
-        if len(terms) == 2 and not carries_in and not any(_negates(term) for term in terms):  # noqa: PLR2004
+        if len(terms) == 2 and not carries_in and not any(_negates(term) for term in terms):
             return _add_two(write, terms, carries_out)
         return _add_carrying(write, terms, carries_in, carries_out)
     readers = [read_word(operand) for operand in terms]
@@ -156,7 +156,7 @@ def multiply_add(instruction: Instruction) -> Action:
     if instruction.has("MOV"):
         values = values[-1:]
     write = write_word(destination)
-    factor, scale, addend = values if len(values) == 3 else (Immediate(0), Immediate(0), values[-1])  # noqa: PLR2004
+    factor, scale, addend = values if len(values) == 3 else (Immediate(0), Immediate(0), values[-1])
     readers = [] if is_zero(addend) else [read_word(addend)]
     if not (is_zero(factor) or is_zero(scale)):
         readers.insert(0, _product(factor, scale))
@@ -184,7 +184,10 @@ def _unsigned_form(operand: Operand) -> Operand:
 
 
 def _multiply_add_wide(instruction: Instruction) -> Action:
-    """a * b + c in 64 bits; HI keeps the upper word, and its c is a pair too (as integer division relies on)."""
+    """The value of a * b + c in 64 bits; HI keeps the upper word, and its c is a pair too.
+
+    Integer division relies on that pair: its lower word is zero there, its upper word the estimate to correct.
+    """
     destination, values, carries_out, carries_in = _take_apart(instruction)
     signed = not instruction.has("U32")
     negative = _negates(values[0]) != _negates(values[1])
@@ -271,7 +274,7 @@ def _shifted(instruction: Instruction, values: list[Operand], count: int) -> Rea
 
 
 def less(algebra: Algebra[Value], a: Value, b: Value, *, signed: bool) -> Value:
-    """a < b, read as signed or unsigned."""
+    """Whether a < b, read as signed or unsigned."""
     return algebra.less_signed(a, b) if signed else algebra.less_unsigned(a, b)
 
 
@@ -377,7 +380,7 @@ def absolute_difference(instruction: Instruction) -> Action:
     """VABSDIFF: |a - b| + c."""
     destination, *values = [operand for operand in instruction.operands if not isinstance(operand, Predicate)]
     a, b = read_word(values[0]), read_word(values[1])
-    c = read_word(values[2]) if len(values) > 2 else None  # noqa: PLR2004 - operands a, b, c
+    c = read_word(values[2]) if len(values) > 2 else None
     write, signed = write_word(destination), not instruction.has("U32")
 
     def run(port: Port[Value]) -> None:

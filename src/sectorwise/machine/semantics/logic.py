@@ -20,7 +20,7 @@ from sectorwise.machine.operands import (
 if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction, Operand
     from sectorwise.machine.algebra import Algebra, Value
-    from sectorwise.machine.operands import Action
+    from sectorwise.machine.operands import Action, Writer
     from sectorwise.machine.port import Port
 
 Table = tuple[bool, ...]
@@ -29,46 +29,50 @@ Table = tuple[bool, ...]
 Expression = Callable[["Algebra[Value]", "tuple[Value, ...]"], "Value"]
 
 
-def simplify(table: Table, inputs: tuple[int, ...]) -> Expression | bool:
-    """A short expression for a truth table over the values at these places, or its constant outcome."""
-    if not any(table):
-        return False
-    if all(table):
-        return True
+def simplify(table: Table, inputs: tuple[int, ...]) -> Expression:
+    """A short expression for a truth table, not constant, over the values at these places."""
     place, rest = inputs[0], inputs[1:]
     half = len(table) // 2
-    if table[:half] == table[half:]:
-        return simplify(table[:half], rest)
-    without, given = simplify(table[:half], rest), simplify(table[half:], rest)
-    match without, given:
-        case False, True:
-            return lambda _, values: values[place]
-        case True, False:
-            return lambda algebra, values: algebra.invert(values[place])
-        case False, bool():
-            return False
-        case False, _:
-            return lambda algebra, values: algebra.bit_and(values[place], given(algebra, values))  # type: ignore[operator]
-        case _, False:
-            return lambda algebra, values: algebra.bit_and(
-                algebra.invert(values[place]),
-                without(algebra, values),  # type: ignore[operator]
-            )
-        case _, True:
-            return lambda algebra, values: algebra.bit_or(values[place], without(algebra, values))  # type: ignore[operator]
-        case True, _:
-            return lambda algebra, values: algebra.bit_or(
-                algebra.invert(values[place]),
-                given(algebra, values),  # type: ignore[operator]
-            )
-    if all(one != other for one, other in zip(table[:half], table[half:], strict=True)):
-        return lambda algebra, values: algebra.bit_xor(values[place], without(algebra, values))  # type: ignore[operator]
+    without, given = table[:half], table[half:]
+    if without == given:
+        return simplify(given, rest)
+    if without == tuple(not outcome for outcome in given):
+        return _exclusive(place, without, rest)
+    if all(given) or not any(given):
+        return _decided(place, simplify(without, rest), value_decides=all(given))
+    if all(without) or not any(without):
+        return _decided_inverse(place, simplify(given, rest), value_decides=all(without))
+    no, yes = simplify(without, rest), simplify(given, rest)
 
     def multiplex(algebra: Algebra[Value], values: tuple[Value, ...]) -> Value:
-        no, yes = without(algebra, values), given(algebra, values)  # type: ignore[operator]
-        return algebra.bit_xor(no, algebra.bit_and(values[place], algebra.bit_xor(no, yes)))
+        first = no(algebra, values)
+        return algebra.bit_xor(first, algebra.bit_and(values[place], algebra.bit_xor(first, yes(algebra, values))))
 
     return multiplex
+
+
+def _exclusive(place: int, without: Table, rest: tuple[int, ...]) -> Expression:
+    """The value at a place flips the outcome of the others."""
+    if not any(without):
+        return lambda _algebra, values: values[place]
+    if all(without):
+        return lambda algebra, values: algebra.invert(values[place])
+    other = simplify(without, rest)
+    return lambda algebra, values: algebra.bit_xor(values[place], other(algebra, values))
+
+
+def _decided(place: int, other: Expression, *, value_decides: bool) -> Expression:
+    """Where the value at a place is set, the outcome is `value_decides`; elsewhere that of the others."""
+    if value_decides:
+        return lambda algebra, values: algebra.bit_or(values[place], other(algebra, values))
+    return lambda algebra, values: algebra.bit_and(algebra.invert(values[place]), other(algebra, values))
+
+
+def _decided_inverse(place: int, other: Expression, *, value_decides: bool) -> Expression:
+    """Where the value at a place is clear, the outcome is `value_decides`; elsewhere that of the others."""
+    if value_decides:
+        return lambda algebra, values: algebra.bit_or(algebra.invert(values[place]), other(algebra, values))
+    return lambda algebra, values: algebra.bit_and(values[place], other(algebra, values))
 
 
 def table_of(value: int, fixed: tuple[bool | None, bool | None, bool | None]) -> Table:
@@ -83,6 +87,25 @@ def table_of(value: int, fixed: tuple[bool | None, bool | None, bool | None]) ->
     return tuple(outcomes)
 
 
+def evaluate_table(
+    value: int, fixed: tuple[bool | None, bool | None, bool | None], constant: Callable[[Algebra[Value], bool], Value]
+) -> Expression:
+    """An expression for a SASS truth table whose constant inputs are known; `constant` makes a constant outcome."""
+    table = table_of(value, fixed)
+    if all(table) or not any(table):
+        outcome = table[0]
+        return lambda algebra, _values: constant(algebra, outcome)
+    return simplify(table, (0, 1, 2))
+
+
+def _word(algebra: Algebra[Value], value: bool) -> Value:  # noqa: FBT001 - a value, not a switch
+    return algebra.word(-1 if value else 0)
+
+
+def _predicate(algebra: Algebra[Value], value: bool) -> Value:  # noqa: FBT001 - a value, not a switch
+    return algebra.predicate(value)
+
+
 def logic3(instruction: Instruction) -> Action:
     """LOP3, ULOP3: any function of three words; the predicate tells whether the result has a bit set."""
     leading = [operand for operand in instruction.operands[:1] if isinstance(operand, Predicate)]
@@ -90,10 +113,9 @@ def logic3(instruction: Instruction) -> Action:
     a, b, c, lut, *tail = values
     if not isinstance(lut, Immediate):
         raise unsupported(instruction, "the truth table is no immediate")
-    operands = (a, b, c)
-    fixed = tuple(False if is_zero(operand) else None for operand in operands)
-    expression = simplify(table_of(lut.value, fixed), (0, 1, 2))  # type: ignore[arg-type]
-    readers = tuple(read_word(operand) for operand in operands)
+    zero_a, zero_b, zero_c = (False if is_zero(operand) else None for operand in (a, b, c))
+    expression = evaluate_table(lut.value, (zero_a, zero_b, zero_c), _word)
+    readers = tuple(read_word(operand) for operand in (a, b, c))
     write, write_any = write_word(destination), write_predicate(leading[0] if leading else None)
     joins_and = instruction.has("PAND")
     joined = tail[0] if tail else None
@@ -102,10 +124,7 @@ def logic3(instruction: Instruction) -> Action:
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
-        if isinstance(expression, bool):
-            result = algebra.word(-1 if expression else 0)
-        else:
-            result = expression(algebra, tuple(read(port) for read in readers))
+        result = expression(algebra, tuple(read(port) for read in readers))
         write(port, result)
         if write_any is None:
             return
@@ -120,25 +139,21 @@ def logic3(instruction: Instruction) -> Action:
 
 def predicate_logic3(instruction: Instruction) -> Action:
     """PLOP3, UPLOP3: two functions of three predicates."""
-    operands = instruction.operands
-    inputs, tables = operands[2:5], operands[5:]
-    readers = tuple(read_predicate(operand) for operand in inputs)
-    fixed = tuple(predicate_value(operand) for operand in inputs)
-    outputs: list[tuple[object, Expression | bool]] = []
-    for destination, table in zip(operands[:2], tables, strict=True):
+    first, second, a, b, c, *tables = instruction.operands
+    readers = tuple(read_predicate(operand) for operand in (a, b, c))
+    fixed_a, fixed_b, fixed_c = (predicate_value(operand) for operand in (a, b, c))
+    outputs: list[tuple[Writer, Expression]] = []
+    for destination, table in zip((first, second), tables, strict=True):
         if not isinstance(table, Immediate):
             raise unsupported(instruction, "a truth table is no immediate")
         write = write_predicate(destination)
         if write is not None:
-            outputs.append((write, simplify(table_of(table.value, fixed), (0, 1, 2))))  # type: ignore[arg-type]
+            outputs.append((write, evaluate_table(table.value, (fixed_a, fixed_b, fixed_c), _predicate)))
 
     def run(port: Port[Value]) -> None:
-        algebra = port.algebra
         values = tuple(read(port) for read in readers)
         for write, expression in outputs:
-            constant = isinstance(expression, bool)
-            result = algebra.predicate(expression) if constant else expression(algebra, values)  # type: ignore[arg-type,operator]
-            write(port, result)  # type: ignore[operator]
+            write(port, expression(port.algebra, values))
 
     return run
 
@@ -155,7 +170,7 @@ def funnel_shift(instruction: Instruction) -> Action:
     left, upper, wraps = instruction.has("L"), instruction.has("HI"), instruction.has("W")
     if isinstance(count, Immediate):
         places = count.value & (63 if wide else 31) if wraps else min(count.value & 0xFFFFFFFF, 64 if wide else 32)
-        if places < 32:  # noqa: PLR2004 - bits of a word
+        if places < 32:
             return _shift_by_constant(destination, (a, c), places, left=left, upper=upper, signed=signed)
     low, high, amount, write = read_word(a), read_word(c), read_word(count), write_word(destination)
     limit = 64 if wide else 32
