@@ -1,0 +1,168 @@
+"""Turns the requests of one instruction form into counts, by the rule of its space and operation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sectorwise.counting.async_copy import count_copy_sectors_bypass, count_copy_wavefronts
+from sectorwise.counting.atomics import count_atomic_wavefronts
+from sectorwise.counting.banks import (
+    MATRIX_ROW_BYTES,
+    MATRIX_ROWS,
+    count_ideal_wavefronts,
+    count_load_wavefronts,
+    count_load_wavefronts_hardware,
+    count_matrix_wavefronts,
+    count_store_wavefronts,
+)
+from sectorwise.counting.coalescing import (
+    count_ideal_sectors,
+    count_local_sectors,
+    count_sectors,
+    count_tag_requests,
+)
+from sectorwise.counting.request import Counts, Operation, Requests, Space
+from sectorwise.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+GENERIC_GLOBAL = 0
+GENERIC_SHARED = 1
+GENERIC_LOCAL = 2
+
+
+def count_requests(requests: Requests) -> Counts:
+    """Count every request of one instruction form, in the profiler's words.
+
+    Raises ArgumentError where the arrays that the form needs are missing or of another shape than [n, 32].
+    """
+    _check_shapes(requests)
+    match requests.access.operation:
+        case Operation.ASYNC_COPY:
+            return _count_copies(requests)
+        case Operation.MATRIX_LOAD | Operation.MATRIX_STORE:
+            return _count_matrices(requests)
+    match requests.access.space:
+        case Space.GLOBAL:
+            return _count_global(requests, requests.mask)
+        case Space.SHARED:
+            return _count_shared(requests, requests.mask)
+        case Space.LOCAL:
+            return _count_local(requests, requests.mask)
+        case Space.GENERIC:
+            return _count_generic(requests)
+        case Space.TEXTURE | Space.SURFACE:
+            message = f"{requests.access.opcode}: texture and surface accesses have no counting rule"
+            raise ArgumentError(message)
+
+
+def _count_global(requests: Requests, mask: npt.NDArray[np.bool_]) -> Counts:
+    sectors = count_sectors(requests.addresses, mask)
+    return _counts(
+        len(mask),
+        sectors=sectors,
+        sectors_ideal=count_ideal_sectors(sectors, mask, requests.access.width_bytes),
+        tag_requests=count_tag_requests(requests.addresses, mask),
+    )
+
+
+def _count_shared(requests: Requests, mask: npt.NDArray[np.bool_]) -> Counts:
+    access, addresses = requests.access, requests.addresses
+    match access.operation:
+        case Operation.LOAD:
+            wavefronts = count_load_wavefronts(addresses, mask, access.width_bytes)
+            hardware = count_load_wavefronts_hardware(addresses, mask, access.width_bytes)
+        case Operation.STORE:
+            wavefronts = hardware = count_store_wavefronts(addresses, mask, access.width_bytes)
+        case _:
+            wavefronts = hardware = count_atomic_wavefronts(addresses, mask, access.width_bytes, access.modifiers)
+    ideal = count_ideal_wavefronts(wavefronts, mask, access.width_bytes)
+    return _counts(len(mask), wavefronts=wavefronts, wavefronts_ideal=ideal, wavefronts_hardware=hardware)
+
+
+def _count_local(requests: Requests, mask: npt.NDArray[np.bool_]) -> Counts:
+    sectors = count_local_sectors(requests.addresses, mask, requests.access.width_bytes)
+    return _counts(len(mask), sectors_local=sectors)
+
+
+def _count_generic(requests: Requests) -> Counts:
+    """Count each space's lanes by that space's own rule: a generic request is split by where its lanes point."""
+    spaces = requests.generic_spaces
+    if spaces is None:
+        message = f"{requests.access.opcode}: generic requests need the space of each lane"
+        raise ArgumentError(message)
+    in_global = _count_global(requests, requests.mask & (spaces == GENERIC_GLOBAL))
+    in_shared = _count_shared(requests, requests.mask & (spaces == GENERIC_SHARED))
+    in_local = _count_local(requests, requests.mask & (spaces == GENERIC_LOCAL))
+    return Counts(
+        sectors=in_global.sectors,
+        sectors_ideal=in_global.sectors_ideal,
+        tag_requests=in_global.tag_requests,
+        wavefronts=in_shared.wavefronts,
+        wavefronts_ideal=in_shared.wavefronts_ideal,
+        wavefronts_hardware=in_shared.wavefronts_hardware,
+        sectors_local=in_local.sectors_local,
+        exact=in_shared.exact,
+    )
+
+
+def _count_copies(requests: Requests) -> Counts:
+    access, mask = requests.access, requests.mask
+    destinations = requests.shared_addresses
+    if destinations is None:
+        message = f"{access.opcode}: asynchronous copies need their shared destinations"
+        raise ArgumentError(message)
+    bypass = "BYPASS" in access.modifiers
+    if bypass:
+        sectors = count_copy_sectors_bypass(requests.addresses, destinations, mask)
+    else:
+        sectors = count_sectors(requests.addresses, mask)
+    wavefronts = count_copy_wavefronts(requests.addresses, destinations, mask, access.width_bytes)
+    return _counts(
+        len(mask),
+        sectors=sectors,
+        sectors_ideal=count_ideal_sectors(sectors, mask, access.width_bytes),
+        tag_requests=count_tag_requests(requests.addresses, mask),
+        wavefronts=wavefronts,
+        wavefronts_ideal=count_ideal_wavefronts(wavefronts, mask, access.width_bytes),
+        wavefronts_hardware=wavefronts,
+        exact=not bypass,
+    )
+
+
+def _count_matrices(requests: Requests) -> Counts:
+    matrices = requests.access.matrices
+    if matrices not in {1, 2, 4}:
+        message = f"{requests.access.opcode}: expected 1, 2 or 4 matrices, got {matrices}"
+        raise ArgumentError(message)
+    addressed = requests.mask & (np.arange(requests.mask.shape[1]) < matrices * MATRIX_ROWS)
+    wavefronts = count_matrix_wavefronts(requests.addresses, addressed, matrices)
+    ideal = count_ideal_wavefronts(wavefronts, addressed, MATRIX_ROW_BYTES)
+    return _counts(len(addressed), wavefronts=wavefronts, wavefronts_ideal=ideal, wavefronts_hardware=wavefronts)
+
+
+def _counts(rows: int, *, exact: bool = True, **arrays: npt.NDArray[np.int64]) -> Counts:
+    """Fill the quantities that do not apply with zeros."""
+    zeros = np.zeros(rows, dtype=np.int64)
+    return Counts(
+        sectors=arrays.get("sectors", zeros),
+        sectors_ideal=arrays.get("sectors_ideal", zeros),
+        tag_requests=arrays.get("tag_requests", zeros),
+        wavefronts=arrays.get("wavefronts", zeros),
+        wavefronts_ideal=arrays.get("wavefronts_ideal", zeros),
+        wavefronts_hardware=arrays.get("wavefronts_hardware", zeros),
+        sectors_local=arrays.get("sectors_local", zeros),
+        exact=exact,
+    )
+
+
+def _check_shapes(requests: Requests) -> None:
+    expected = (len(requests.mask), 32)
+    for name in ("addresses", "mask", "shared_addresses", "source_bytes", "generic_spaces"):
+        array = getattr(requests, name)
+        if array is not None and array.shape != expected:
+            message = f"{requests.access.opcode}: {name} must have shape {expected}, got {array.shape}"
+            raise ArgumentError(message)
