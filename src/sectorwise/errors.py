@@ -1,4 +1,4 @@
-"""Turns every way in which the tool cannot go on into an exception whose text is written for the person who reads it."""
+"""Turns every way in which the tool cannot go on into an exception whose text is written for people."""
 
 from __future__ import annotations
 

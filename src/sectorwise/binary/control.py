@@ -14,7 +14,7 @@ def read_control(encoding: int) -> Control:
     """Read the scheduling fields of a 128-bit instruction.
 
     From bit 105 up: stall cycles 4 bits, yield 1, write barrier 3, read barrier 3, wait mask 6, reuse 4 (Jia et al.,
-    "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, section 2.1). The yield bit is active low.
+    "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking", 2018, section 2.1). Yield is active low.
     """
     return _read_fields(encoding >> _FIRST_BIT & 0x1FFFFF)
 

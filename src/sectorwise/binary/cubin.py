@@ -57,7 +57,7 @@ def _code_of(image: ElfImage, kernel: Symbol) -> Section:
     return section
 
 
-def _read_kernel(  # noqa: PLR0913 - the tables that one reading of the file gave
+def _read_kernel(
     image: ElfImage, listing: Listing, table: FunctionTable, kernel: Symbol, target: str, number: int
 ) -> Kernel:
     own = read_kernel_table(image, kernel.name)
@@ -101,8 +101,8 @@ def _join_code(image: ElfImage, listing: Listing, kernel: Symbol) -> tuple[tuple
     for section in order:
         code = listing.sections.get(section.name)
         if code is None or len(code.statements) != section.size_bytes // INSTRUCTION_BYTES:
-            shown = len(code.statements) if code else 0
-            why = f"{section.name} has room for {section.size_bytes // INSTRUCTION_BYTES} instructions, {shown} were read"
+            room, shown = section.size_bytes // INSTRUCTION_BYTES, len(code.statements) if code else 0
+            why = f"{section.name} has room for {room} instructions, the disassembler shows {shown}"
             raise corrupt_at(image, section.file_offset, why)
         for name in _called_names(code):
             home = homes.get(name)
@@ -134,7 +134,7 @@ def _called_names(code: CodeSection) -> set[str]:
     }
 
 
-def _make_instruction(  # noqa: PLR0913 - a statement, and the places that it is read against
+def _make_instruction(
     image: ElfImage,
     section: Section,
     statement: Statement,

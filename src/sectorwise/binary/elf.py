@@ -109,7 +109,7 @@ def read_elf(data: bytes, origin: str) -> ElfImage:
     """
     if len(data) < _HEADER.size:
         raise _corrupt(origin, len(data), f"a cubin's header has {_HEADER.size} bytes and the file ends here")
-    ident, _, machine, _, _, _, section_table, flags, _, _, _, entry_bytes, count, names_index = _HEADER.unpack_from(data)
+    ident, _, machine, _, _, _, section_table, flags, *_, entry_bytes, count, names_index = _HEADER.unpack_from(data)
     if ident[:4] != _MAGIC:
         raise _corrupt(origin, 0, f"a cubin starts with {_MAGIC!r}, this file with {ident[:4]!r}")
     if ident[4:6] != _CLASS_64_LITTLE:
@@ -152,7 +152,8 @@ def _read_sections(
     for i, (_, kind, _, _, offset, size, *_) in enumerate(rows):
         at = table + i * _SECTION.size
         if kind not in (SECTION_NULL, SECTION_NOBITS) and offset + size > len(data):
-            raise _corrupt(origin, at + 24, f"section {i} claims 0x{size:x} bytes at 0x{offset:x}, past the end of the file")
+            why = f"section {i} claims 0x{size:x} bytes at 0x{offset:x}, past the end of the file"
+            raise _corrupt(origin, at + 24, why)
         if size > _LARGEST_SECTION_BYTES:
             raise _corrupt(origin, at + 32, f"section {i} claims 0x{size:x} bytes")
     names = data[rows[names_index][4] : rows[names_index][4] + rows[names_index][5]]
@@ -185,7 +186,8 @@ def _read_symbols(data: bytes, origin: str, sections: tuple[Section, ...]) -> tu
     if table is None:
         raise _corrupt(origin, len(data), "there is no symbol table")
     if table.link >= len(sections):
-        raise _corrupt(origin, table.file_offset, f"the symbols' names should be in section {table.link}, which is not there")
+        why = f"the symbols' names should be in section {table.link}, which is not there"
+        raise _corrupt(origin, table.file_offset, why)
     strings = sections[table.link]
     names = data[strings.file_offset : strings.file_offset + strings.size_bytes]
     return tuple(
@@ -205,7 +207,5 @@ def _read_relocations(data: bytes, origin: str, sections: tuple[Section, ...]) -
             case _:
                 continue
         for _, (offset, info, *addend) in rows:
-            found.append(
-                Relocation(section.info, offset, info & 0xFFFFFFFF, info >> 32, addend[0] if addend else 0)
-            )
+            found.append(Relocation(section.info, offset, info & 0xFFFFFFFF, info >> 32, addend[0] if addend else 0))
     return tuple(found)

@@ -24,7 +24,7 @@ class Location:
 class Register:
     """`R7`, `UR4`, `-R3`, `|R2|`, `~R5`, `R4.H0_H0`, `R2.64`: a register operand and how it is read.
 
-    `suffixes` keeps what follows the name, in order and without `reuse`: `("64",)`, `("H1_H1",)`, `("B1",)`, `("F32",)`.
+    `suffixes` keeps what follows the name, in order, without `reuse`: `("64",)`, `("H1_H1",)`, `("B1",)`, `("F32",)`.
     """
 
     index: int
@@ -53,7 +53,7 @@ class Immediate:
 
 @dataclass(frozen=True, slots=True)
 class FloatImmediate:
-    """A number printed as a float, `1.5`, `+INF`, `-QNAN`, `0x7fff...` forms excluded; the opcode decides its format."""
+    """A number printed as a float, `1.5`, `+INF`, `-QNAN` (not `0x7fff...` forms); the opcode decides its format."""
 
     value: float
     text: str

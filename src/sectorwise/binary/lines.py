@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sectorwise.binary.ir import Location
 
-_ANNOTATION = re.compile(r'//## File "(?P<file>.*?)", line (?P<line>\d+)(?P<inlined> inlined at "(?:.*?)", line \d+)?\s*$')
+_ANNOTATION = re.compile(r'//## File "(?P<file>.*?)", line (?P<line>\d+)(?P<inlined> inlined at ".*?", line \d+)?\s*$')
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Frame:
 
 
 def read_frame(row: str) -> Frame | None:
-    """Read one row of the listing, `//## File "a.cu", line 5 inlined at "a.cu", line 9`; None if it is no annotation."""
+    """Read a row such as `//## File "a.cu", line 5 inlined at "a.cu", line 9`; None if it is no annotation."""
     found = _ANNOTATION.search(row)
     if found is None:
         return None

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from sectorwise.binary.ir import Location
 from sectorwise.binary.lines import Frame, join_frames, read_frame
+
+if TYPE_CHECKING:
+    from sectorwise.binary.ir import Location
 
 _STATEMENT = re.compile(r"\s*/\*(?P<offset>[0-9a-f]{4,})\*/\s+(?P<text>[^;]*?)\s*;?\s*$")
 _NOTE = re.compile(r"\s*\(\*(?P<note>.*?)\*\)\s*")

@@ -1,7 +1,7 @@
 """Turns the `.nv.info` attributes of a cubin into parameters, registers, stack and barriers.
 
-An attribute is a format byte, a code byte and a value: none (1), a byte (2) or a half word (3) in the next two bytes, or
-a half word of length followed by that many bytes (4).
+An attribute is a format byte, a code byte and a value: none (1), a byte (2) or a half word (3) in the next two bytes,
+or a half word of length followed by that many bytes (4).
 """
 
 from __future__ import annotations

@@ -53,7 +53,8 @@ def read_variables(image: ElfImage) -> tuple[Variable, ...]:
         if bank is None and not section.name.startswith(".nv.global"):
             continue
         if symbol.value + symbol.size_bytes > section.size_bytes:
-            why = f"variable {symbol.name} of {symbol.size_bytes} bytes at 0x{symbol.value:x} lies outside {section.name}"
+            place = f"{symbol.size_bytes} bytes at 0x{symbol.value:x}"
+            why = f"variable {symbol.name}, {place}, lies outside {section.name}"
             raise corrupt_at(image, section.file_offset, why)
         content = image.content(section)[symbol.value : symbol.value + symbol.size_bytes]
         found.append(

@@ -1,4 +1,4 @@
-"""Turns what happened in a launch into frozen data: counts of each memory instruction, issue counts, faults, buffers."""
+"""Turns what happened in a launch into frozen data: counts of memory instructions, issue counts, faults, buffers."""
 
 from __future__ import annotations
 

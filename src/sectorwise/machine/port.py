@@ -7,7 +7,7 @@ an instruction writes is as certain as the least certain value that it has read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,4 +96,4 @@ class Port(Protocol[V]):
         ...
 
 
-Semantic = "Callable[[Port[V], Instruction], None]"
+Semantic: TypeAlias = "Callable[[Port[V], Instruction], None]"

@@ -1,0 +1,38 @@
+# Everything from a fresh machine: Python 3.11 or newer with venv, and make. No GPU, no CUDA toolkit.
+
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$python -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+
+.PHONY: demo test check setup clean
+.DEFAULT_GOAL := test
+
+# The main job on an example that is slow on purpose.
+demo: $(READY)
+	@$(BIN)/sectorwise check examples/transpose.cu
+
+# All checks; what pytest prints comes last.
+test: check
+	@$(BIN)/pytest --numprocesses=auto
+
+check: $(READY)
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+setup: $(READY)
+
+# Made last, so that an installation that broke off is done again.
+$(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "sectorwise needs Python 3.11 or newer with venv: make PYTHON=/path/to/python" >&2; exit 1; }
+	@echo "installing into $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Turns what a person wrote into cubins, one module for each kind of source."""

@@ -1,0 +1,29 @@
+"""Turns the name of a file into the front end that takes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sectorwise.errors import ArgumentError
+from sectorwise.frontends.cubin import CUBIN
+from sectorwise.frontends.cuda import CUDA
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sectorwise.frontends.base import Frontend
+
+FRONTENDS: tuple[Frontend, ...] = (CUDA, CUBIN)
+
+
+def choose_frontend(path: Path) -> Frontend:
+    """Return the front end for a file, by its name.
+
+    Raises:
+        ArgumentError: no front end takes such a file.
+    """
+    for frontend in FRONTENDS:
+        if frontend.accepts(path):
+            return frontend
+    message = f"{path}: sectorwise reads CUDA C++ (.cu, .cuh) and cubins (.cubin), not {path.suffix or 'such a file'}"
+    raise ArgumentError(message)

@@ -1,0 +1,170 @@
+"""Turns a CUDA C++ file into a cubin, straight through NVRTC, with what the source alone can tell of its kernels."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from sectorwise.cache import make_key, read_entry, write_entry
+from sectorwise.errors import ArgumentError, CompileError
+from sectorwise.frontends.base import Compilation, CompileRequest
+from sectorwise.frontends.headers import STANDARD_HEADERS
+from sectorwise.frontends.includes import find_includes
+from sectorwise.frontends.nvrtc import Nvrtc, Program, compile_program, load_nvrtc
+from sectorwise.frontends.signatures import find_parameter_types
+from sectorwise.source import read_source
+
+_AREA = "cubins"
+_SUFFIXES = frozenset({".cu", ".cuh"})
+_HEADER_DISTRIBUTIONS = ("nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl")
+_MISSING_HEADER = re.compile(r'could not open source file "([^"]+)"|cannot open source file "([^"]+)"')
+_HOST_WORDS = re.compile(r"\b(?:cudaMalloc|cudaMemcpy|cudaDeviceSynchronize|std::cout|int\s+main\s*\()|<<<")
+_TEMPLATE = "<"
+_KEY_VERSION = "1"
+
+
+@dataclass(frozen=True, slots=True)
+class CudaFrontend:
+    """Compiles `.cu` files: kernels that are defined there, instances of templates that are asked for by name."""
+
+    name: str = "cuda"
+
+    def accepts(self, path: Path) -> bool:
+        """Whether the file's name ends in .cu or .cuh."""
+        return path.suffix in _SUFFIXES
+
+    def compile(self, path: Path, request: CompileRequest) -> Compilation:
+        """Compile the file for `request.target`.
+
+        Folders of headers are the file's own, those of the request, then those of the installed CUDA packages. The
+        result is cached by all that it depends on: text, the person's own headers, options, versions.
+
+        Raises:
+            CompileError: the compiler's message, with the file's own lines.
+            MissingToolError: NVRTC is not installed.
+            ArgumentError: the file cannot be read, or the target is unknown to this NVRTC.
+        """
+        source = read_source(path)
+        nvrtc = load_nvrtc()
+        program = _make_program(path, source.text, request)
+        key = _make_key(nvrtc, program, path, request)
+        stored = _read_stored(key) if key else None
+        if stored is None:
+            stored = _compile(nvrtc, program, path, request.target)
+            if key:
+                _store(key, *stored)
+        cubin, kernel_names = stored
+        return Compilation(
+            cubin=cubin,
+            target=request.target,
+            compiler=nvrtc.version,
+            options=(f"-arch={request.target}", *(f"-D{macro}" for macro in request.macros), *request.options),
+            source_file=program.name,
+            source_text=source.text,
+            kernel_names=kernel_names,
+            parameter_types=find_parameter_types(source.text),
+        )
+
+
+@cache
+def find_header_folders() -> tuple[Path, ...]:
+    """Return the folders of CUDA headers that the installed packages bring, such as the one with `cuda_fp16.h`."""
+    folders: dict[Path, None] = {}
+    for distribution in _HEADER_DISTRIBUTIONS:
+        try:
+            files = importlib.metadata.files(distribution) or []
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        for file in files:
+            # cuda_fp16.h, crt/mma.h and cuda/std/cstdint are the names under which sources include them.
+            for landmark in ("include/cuda_fp16.h", "include/crt/mma.h", "include/cccl/cuda/std/cstdint"):
+                if str(file).endswith(landmark):
+                    located = Path(str(file.locate()))
+                    folders[located.parents[landmark.count("/") - (2 if "cccl" in landmark else 1)]] = None
+    return tuple(folders)
+
+
+def _make_program(path: Path, text: str, request: CompileRequest) -> Program:
+    folders = [path.resolve().parent, *request.include_folders, *find_header_folders()]
+    options = (
+        f"-arch={request.target}",
+        "-lineinfo",
+        "-default-device",
+        *(f"-I{folder}" for folder in folders),
+        *(f"-D{macro}" for macro in request.macros),
+        *request.options,
+    )
+    expressions = tuple(name for name in request.kernels if _TEMPLATE in name)
+    return Program(str(path.resolve()), text, STANDARD_HEADERS, options, expressions)
+
+
+def _make_key(nvrtc: Nvrtc, program: Program, path: Path, request: CompileRequest) -> str | None:
+    includes = find_includes(program.text.encode(), path.resolve().parent, request.include_folders)
+    if not includes.complete:
+        return None
+    headers = [part for name, content in includes.headers for part in (name, content)]
+    versions = [nvrtc.version, nvrtc.build, *_header_versions()]
+    standard = [text for _, text in program.headers]
+    return make_key(
+        _KEY_VERSION,
+        json.dumps([program.name, program.options, program.expressions, versions, standard]),
+        program.text,
+        *headers,
+    )
+
+
+@cache
+def _header_versions() -> tuple[str, ...]:
+    versions = []
+    for distribution in _HEADER_DISTRIBUTIONS:
+        try:
+            versions.append(f"{distribution} {importlib.metadata.version(distribution)}")
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return tuple(versions)
+
+
+def _read_stored(key: str) -> tuple[bytes, dict[str, str]] | None:
+    stored = read_entry(_AREA, key)
+    if stored is None:
+        return None
+    head, _, cubin = stored.partition(b"\n")
+    return cubin, json.loads(head)
+
+
+def _store(key: str, cubin: bytes, kernel_names: dict[str, str]) -> None:
+    write_entry(_AREA, key, json.dumps(kernel_names).encode() + b"\n" + cubin)
+
+
+def _compile(nvrtc: Nvrtc, program: Program, path: Path, target: str) -> tuple[bytes, dict[str, str]]:
+    try:
+        return compile_program(nvrtc, program)
+    except CompileError as error:
+        log = str(error).replace(program.name, str(path))
+        if "--gpu-architecture" in log:
+            message = f"{nvrtc.version} cannot compile for {target}: {log}"
+            raise ArgumentError(message) from None
+        raise CompileError("\n".join([log, *_hints(log, program.text)])) from None
+
+
+def _hints(log: str, text: str) -> list[str]:
+    hints = []
+    if missing := _MISSING_HEADER.search(log):
+        header = missing[1] or missing[2]
+        hints.append(
+            f"hint: {header} is neither beside the file nor in a folder of --include; "
+            "pip install 'sectorwise[cuda]' brings CUDA's own headers (cuda_fp16.h, mma.h, cuda/std/...)"
+        )
+    if _HOST_WORDS.search(text):
+        hints.append(
+            "hint: the file has host code, and NVRTC compiles device code only: "
+            "put host code between #ifndef __CUDACC_RTC__ and #endif"
+        )
+    return hints
+
+
+CUDA = CudaFrontend()

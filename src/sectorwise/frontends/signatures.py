@@ -1,0 +1,96 @@
+"""Turns CUDA C++ text into the parameter types of its kernels, as they are spelled there.
+
+A cubin has sizes and offsets of parameters but no types, and the name of an `extern "C"` kernel tells none either. What
+is read here is used for checking what a person passes, so doubt means silence: a kernel whose parameters cannot be read
+with certainty (macros in the list, two kernels of one name that differ) is left out.
+"""
+
+from __future__ import annotations
+
+import re
+
+_COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
+_KERNEL = re.compile(r"\b__global__\b")
+_NAME = re.compile(r"([A-Za-z_]\w*)\s*\($")
+_ATTRIBUTE = re.compile(r"__launch_bounds__|__cluster_dims__|__maxnreg__|__block_size__|__attribute__")
+_QUALIFIERS = frozenset({"__restrict__", "__restrict", "restrict", "__grid_constant__"})
+_WORDS = frozenset(
+    {"const", "volatile", "unsigned", "signed", "char", "short", "int", "long", "float", "double", "bool", "void"}
+    | {"struct", "class", "enum", "union", "half", "auto"}
+)
+_TOKEN = re.compile(r"[A-Za-z_]\w*|::|[*&<>,\[\]()]|\d+|\S")
+
+
+def find_parameter_types(text: str) -> dict[str, tuple[str, ...]]:
+    """Return the parameter types of each kernel in `text` by its plain name, such as `("const float *", "int")`."""
+    bare = _COMMENT_OR_STRING.sub(lambda found: " " if found[0].startswith("/") else '""', text)
+    kernels: dict[str, tuple[str, ...] | None] = {}
+    for found in _KERNEL.finditer(bare):
+        named = _find_parameter_list(bare, found.end())
+        if named is None:
+            continue
+        name, inside = named
+        types = _split_parameters(inside)
+        kernels[name] = types if name not in kernels or kernels[name] == types else None
+    return {name: types for name, types in kernels.items() if types is not None}
+
+
+def _find_parameter_list(text: str, start: int) -> tuple[str, str] | None:
+    at = start
+    while (opening := text.find("(", at)) >= 0:
+        closing = _find_closing(text, opening)
+        if closing is None or ";" in text[start:opening] or "{" in text[start:opening]:
+            return None
+        name = _NAME.search(text[start : opening + 1])
+        if name is None:
+            return None
+        if not _ATTRIBUTE.match(name[1]):
+            return name[1], text[opening + 1 : closing]
+        at = closing + 1
+        start = at
+    return None
+
+
+def _find_closing(text: str, opening: int) -> int | None:
+    depth = 0
+    for at in range(opening, len(text)):
+        if text[at] == "(":
+            depth += 1
+        elif text[at] == ")":
+            depth -= 1
+            if depth == 0:
+                return at
+    return None
+
+
+def _split_parameters(inside: str) -> tuple[str, ...] | None:
+    parts: list[list[str]] = [[]]
+    depth = 0
+    for word in _TOKEN.findall(inside):
+        if word in "<([":
+            depth += 1
+        elif word in ">)]":
+            depth -= 1
+        if word == "," and depth == 0:
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    if parts in ([[]], [["void"]]):
+        return ()
+    types = [_read_type(part) for part in parts]
+    return None if any(spelled is None for spelled in types) else tuple(spelled for spelled in types if spelled)
+
+
+def _read_type(tokens: list[str]) -> str | None:
+    """Return the type of one parameter, or None where it is no plain `type name`, `type *name` or `type name[]`."""
+    tokens = [token for token in tokens if token not in _QUALIFIERS]
+    if "=" in tokens or "(" in tokens or "&" in tokens or not tokens:
+        return None
+    is_array = tokens[-1] == "]"
+    if is_array:
+        tokens = tokens[: tokens.index("[")]
+    if tokens and re.fullmatch(r"[A-Za-z_]\w*", tokens[-1]) and len(tokens) > 1 and tokens[-1] not in _WORDS:
+        tokens = tokens[:-1]
+    if is_array:
+        tokens = [*tokens, "*"]
+    return re.sub(r"\s*(::|<|>|,)\s*", r"\1", " ".join(tokens)) or None
