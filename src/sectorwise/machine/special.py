@@ -46,6 +46,10 @@ def special_registers(bound: BoundLaunch, first_block: int, blocks: int) -> dict
         "SR_LEMASK": (2 << lane) - 1,
         "SR_GTMASK": 0xFFFFFFFF - ((2 << lane) - 1),
         "SR_GEMASK": 0xFFFFFFFF - ((1 << lane) - 1),
+        "SR_SWINLO": np.full((1, 1, 1), bound.shared_window & 0xFFFFFFFF, np.int64),
+        "SR_SWINHI": np.full((1, 1, 1), bound.shared_window >> 32, np.int64),
+        "SR_LWINLO": np.full((1, 1, 1), bound.local_window & 0xFFFFFFFF, np.int64),
+        "SR_LWINHI": np.full((1, 1, 1), bound.local_window >> 32, np.int64),
         "SR_TID": thread_place[0] | thread_place[1] << 16 | thread_place[2] << 26,
     }
     for axis, letter in enumerate("XYZ"):
