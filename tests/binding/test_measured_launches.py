@@ -15,7 +15,7 @@ from sectorwise.frontends.signatures import find_parameter_types
 from sectorwise.launch.files import read_launch_file
 
 MEASURED = Path(__file__).parents[1] / "measured" / "h200"
-FAMILIES = sorted(path.stem for path in MEASURED.glob("*.json"))
+FAMILIES = sorted(path.name.removesuffix(".sm_90.cubin") for path in MEASURED.glob("*.sm_90.cubin"))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
