@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sectorwise.binary.ir import External, Kernel, Variable
 from sectorwise.binding import CONSTANT_WINDOW, BoundLaunch, bind
@@ -13,10 +15,14 @@ from sectorwise.device import load_device
 from sectorwise.errors import ArchitectureMismatchError, LaunchError, UnsupportedDeviceError
 from sectorwise.launch.contents import materialise
 from sectorwise.launch.notation import parse_launch
+from sectorwise.launch.packing import measure_member
 from tests.binding.kernels import make_kernel
+from tests.launch.strategies import launches
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from sectorwise.launch.config import LaunchConfig
 
 H200 = load_device("h200")
 
@@ -107,6 +113,12 @@ ERRORS = [
         "k<<<1, 32, 240000>>>()",
         "the block needs 240,000 bytes of shared memory (0 static, 240,000 dynamic), more than the 232,448",
         "240000",
+    ),
+    (
+        (8, 8),
+        "k<<<1, 32>>>(f32[4], f32[64G])",
+        "the buffers take 274.9 GB, more than the 141 GB of H200 SXM 141GB",
+        "f32[64G]",
     ),
     ((), "k<<<1, 32>>>() with tab=i32[4]", "no module variable of k named 'tab'; it has none", "tab=i32[4]"),
 ]
@@ -204,6 +216,23 @@ def test_a_file_that_does_not_fit_is_told_before_the_run(tmp_path: Path) -> None
     launch = parse_launch("k<<<1, 32>>>(f32[4]=@a.npy)", folder=tmp_path)
     with pytest.raises(LaunchError, match=r"expected 4 elements, got 5 in .*a\.npy"):
         bind(make_kernel(8), launch, H200)
+
+
+@given(launch=launches, sizes_bytes=st.lists(st.sampled_from([1, 2, 4, 8, 12, 16, 24]), max_size=5), fits=st.booleans())
+def test_any_launch_binds_or_is_told(launch: LaunchConfig, sizes_bytes: list[int], *, fits: bool) -> None:
+    if fits:
+        launch = dataclasses.replace(launch, grid=(1, 1, 1), block=(32, 1, 1), dynamic_shared_bytes=0)
+        sizes_bytes = [measure_member(argument).size_bytes for argument in launch.arguments]
+    kernel = make_kernel(*sizes_bytes)
+    trouble = ""
+    try:
+        bound = bind(kernel, launch, H200)
+    except LaunchError as error:
+        trouble = str(error)
+    else:
+        end = max((each.offset_bytes + each.size_bytes for each in kernel.parameters), default=0)
+        assert len(bound.banks[0]) == 0x210 + end
+    assert trouble.startswith("launch" if trouble else "")
 
 
 def with_variables(*variables: Variable, externals: tuple[External, ...] = ()) -> Kernel:

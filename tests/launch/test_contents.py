@@ -138,6 +138,10 @@ def test_files_that_do_not_fit_are_told(tmp_path: Path) -> None:
     np.save(path, np.array([{}]), allow_pickle=True)
     with pytest.raises(LaunchError, match=r"it is no \.npy file"):
         materialise(buffer)
+    with path.open("wb") as file:
+        np.savez(file, np.zeros(4, np.float32))
+    with pytest.raises(LaunchError, match=r"cannot read .*a\.npy: expected one array"):
+        materialise(buffer)
     path.write_bytes(b"")
     with pytest.raises(LaunchError, match=r"it is no \.npy file"):
         materialise(buffer)

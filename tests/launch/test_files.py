@@ -16,7 +16,10 @@ MEASURED = Path(__file__).parents[1] / "measured" / "h200"
 
 
 def test_all_measured_launches_are_read() -> None:
-    files = [read_launch_file(path.with_suffix(".json")) for path in sorted(MEASURED.glob("*.cu"))]
+    files = [
+        read_launch_file(path.with_name(path.name.replace("sm_90.cubin", "json")))
+        for path in sorted(MEASURED.glob("*.cubin"))
+    ]
     assert len(files) == 34
     assert sum(len(file.cases) for file in files) == 389
     by_name = {launch.case: launch for file in files for launch in file.cases}
