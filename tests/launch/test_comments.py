@@ -43,6 +43,14 @@ def test_every_comment_is_a_launch_with_its_line() -> None:
     ]
 
 
+def test_module_variables_may_stand_on_a_line_of_their_own() -> None:
+    source = "// sectorwise: launch k<<<1, 32>>>()\n//   with a=i32(1),\n//  b=i32(2)\n// with a remark\n"
+    (launch,) = find_launches(source, "k.cu")
+    assert [name for name, _ in launch.constants] == ["a", "b"]
+    (alone,) = find_launches("// sectorwise: launch k<<<1, 32>>>()\n// with a remark\n", "k.cu")
+    assert alone.constants == ()
+
+
 def test_python_comments_are_read_too() -> None:
     (launch,) = find_launches("x = 1\n# sectorwise: launch k<<<1, 32>>>(f32[\n#   32])\n", "k.py")
     assert launch.arguments == (BufferArgument("f32", 32, Contents()),)

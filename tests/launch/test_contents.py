@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -11,6 +11,9 @@ from sectorwise.errors import LaunchError
 from sectorwise.launch.config import BufferArgument, Contents
 from sectorwise.launch.contents import is_assumed, materialise, needs_whole
 from sectorwise.launch.dtypes import ELEMENT_TYPES, LONG_NAMES
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LONG = {short: long for long, short in LONG_NAMES.items() if short != "bf16"}
 
@@ -134,6 +137,10 @@ def test_files_that_do_not_fit_are_told(tmp_path: Path) -> None:
         materialise(buffer)
     np.save(path, np.array([{}]), allow_pickle=True)
     with pytest.raises(LaunchError, match=r"it is no \.npy file"):
+        materialise(buffer)
+    with path.open("wb") as file:
+        np.savez(file, np.zeros(4, np.float32))
+    with pytest.raises(LaunchError, match=r"cannot read .*a\.npy: expected one array"):
         materialise(buffer)
     path.write_bytes(b"")
     with pytest.raises(LaunchError, match=r"it is no \.npy file"):

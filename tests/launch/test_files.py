@@ -16,7 +16,10 @@ MEASURED = Path(__file__).parents[1] / "measured" / "h200"
 
 
 def test_all_measured_launches_are_read() -> None:
-    files = [read_launch_file(path) for path in sorted(MEASURED.glob("*.json"))]
+    files = [
+        read_launch_file(path.with_name(path.name.replace("sm_90.cubin", "json")))
+        for path in sorted(MEASURED.glob("*.cubin"))
+    ]
     assert len(files) == 34
     assert sum(len(file.cases) for file in files) == 389
     by_name = {launch.case: launch for file in files for launch in file.cases}
@@ -123,7 +126,9 @@ def test_files_that_are_no_launch_files_are_told(tmp_path: Path) -> None:
     with pytest.raises(LaunchError) as caught:
         parse_launch_file('{"cases": [\n  {"a":]}', path)
     assert str(caught.value) == 'a.json:2: this is not JSON: expecting value\n    {"a":]}\n         ^'
-    with pytest.raises(LaunchError, match="a.json: cases: expected a list of cases, got nothing; did you mean 'case'"):
+    with pytest.raises(
+        LaunchError, match=r"a\.json: cases: expected a list of cases, got nothing; did you mean 'case'"
+    ):
         parse_launch_file('{"case": []}', path)
     with pytest.raises(LaunchError, match="two cases are named 'a'"):
         parse_launch_file('{"cases": [{"name": "a"}, {"name": "a"}]}', path)
@@ -152,7 +157,9 @@ cases = st.builds(
 
 @given(st.lists(cases | json_values, max_size=2) | json_values)
 def test_any_json_is_a_launch_file_or_an_error_for_people(data: object) -> None:
+    trouble = ""
     try:
         parse_launch_file(json.dumps({"cases": data}), Path("a.json"))
     except LaunchError as error:
-        assert str(error).startswith("a.json")
+        trouble = str(error)
+    assert trouble.startswith("a.json" if trouble else "")

@@ -16,9 +16,9 @@ from sectorwise.launch.config import (
     ScalarArgument,
     StructArgument,
 )
-from sectorwise.launch.dtypes import ELEMENT_TYPES
 from sectorwise.launch.formatting import format_launch
 from sectorwise.launch.notation import parse_launch
+from tests.launch.strategies import launches
 
 
 def test_the_launches_of_the_design_are_read() -> None:
@@ -210,49 +210,6 @@ def test_long_launches_are_shown_around_the_place() -> None:
     assert carets.strip() == "^^^^"
 
 
-names = st.from_regex(r"[a-z_][a-z0-9_]{0,6}", fullmatch=True).filter(lambda name: name not in {"with", "e"})
-dtypes = st.sampled_from(sorted(ELEMENT_TYPES))
-seeds = st.integers(0, 2**40)
-contents = st.one_of(
-    st.sampled_from([Contents("zeros"), Contents("arange"), Contents("noise")]),
-    st.builds(Contents, st.just("uniform"), seed=seeds),
-    st.builds(Contents, st.just("file"), path=st.text(min_size=1).filter(lambda path: "\0" not in path)),
-)
-
-
-def scalar_of(dtype: str) -> st.SearchStrategy[ScalarArgument]:
-    element = ELEMENT_TYPES[dtype]
-    if element.is_float:
-        width = 16 if dtype == "f16" else 32
-        return st.builds(
-            ScalarArgument, st.floats(width=width, allow_nan=False, max_value=1e4, min_value=-1e4), st.just(dtype)
-        )
-    return st.builds(ScalarArgument, st.integers(element.low, element.high), st.just(dtype))
-
-
-plain = st.builds(ScalarArgument, st.one_of(st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False)))
-values = st.recursive(
-    st.one_of(
-        st.builds(BufferArgument, dtypes, st.integers(1, 2**40), contents),
-        plain,
-        dtypes.flatmap(scalar_of),
-        st.builds(BytesArgument, st.binary(min_size=1, max_size=40)),
-        st.builds(PointerArgument, names, st.integers(-(2**40), 2**40)),
-    ),
-    lambda inner: st.builds(StructArgument, st.lists(inner, min_size=1, max_size=4).map(tuple)),
-    max_leaves=8,
-)
-dimensions = st.tuples(st.integers(1, 2**31), st.integers(1, 65_535), st.integers(1, 65_535))
-launches = st.builds(
-    LaunchConfig,
-    st.sampled_from(["k", "ns::k<float, 32>", "transpose<32>"]),
-    dimensions,
-    dimensions,
-    st.integers(0, 300_000),
-    st.lists(values, max_size=5).map(tuple),
-)
-
-
 @settings(max_examples=300, deadline=None)
 @given(launches)
 def test_what_is_written_out_is_read_back_equal(launch: LaunchConfig) -> None:
@@ -261,52 +218,10 @@ def test_what_is_written_out_is_read_back_equal(launch: LaunchConfig) -> None:
     assert format_launch(parse_launch(text)) == text
 
 
-FRAGMENTS = st.sampled_from(
-    [
-        "k",
-        "<<<",
-        ">>>",
-        "<<",
-        ">>",
-        "(",
-        ")",
-        "[",
-        "]",
-        "{",
-        "}",
-        ",",
-        "=",
-        ";",
-        "+",
-        "-",
-        "*",
-        "/",
-        "//",
-        "%",
-        "@",
-        '"',
-    ]
-    + [
-        "f32",
-        "i8",
-        "bytes",
-        "ptr",
-        "with",
-        "perm",
-        "n",
-        "nullptr",
-        "true",
-        "inf",
-        "dim3",
-        "0",
-        "1",
-        "7",
-        "0x",
-        "1e5",
-        "4K",
-    ]
-    + ["09", ".5f", "\n", "\t", "\x1b[31m", "\u4e2d", "\u0301", "k<<<1,1>>>(", "f32[", "n=", "\0", "9" * 30]
-)
+SYMBOLS = "k <<< >>> << >> ( ) [ ] { } , = ; + - * / // % @"
+WORDS = "f32 i8 bytes ptr with perm n nullptr true inf dim3 0 1 7 0x 1e5 4K 09 .5f k<<<1,1>>>( f32[ n="
+STRANGE = ('"', "\n", "\t", "\x1b[31m", "\u4e2d", "\u0301", "\0", "9" * 30)
+FRAGMENTS = st.sampled_from((*SYMBOLS.split(), *WORDS.split(), *STRANGE))
 
 
 @settings(max_examples=800, deadline=None)

@@ -41,6 +41,7 @@ def test_spellings_of_types_are_understood(text: str, *, is_pointer: bool, dtype
     [
         ("f32[4]", "const float *"),
         ("f32[4]", "float4 *"),
+        ("u16[8]", "const uint4 *"),  # wide loads are views too
         ("u8[4]", "const float *"),  # bytes are a view of anything
         ("f32[4]", "const char *"),
         ("f32[4]", "void *"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sectorwise.launch.carets import launch_error
 from sectorwise.launch.config import BufferArgument, StructArgument
-from sectorwise.launch.dtypes import ELEMENT_TYPES
+from sectorwise.launch.dtypes import size_of
 from sectorwise.launch.packing import walk_buffers
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def find_address(argument: BufferArgument | PointerArgument, path: Path, placed:
     if len(named) > 1:
         raise launch_error(f"{len(named)} buffers are named '{argument.target}'", argument.span)
     target = named[0]
-    size_bytes = target.buffer.count * ELEMENT_TYPES[target.buffer.dtype].size_bytes
+    size_bytes = size_of(target.buffer)
     if not 0 <= argument.offset_bytes <= size_bytes:
         message = (
             f"expected an offset of 0 to {size_bytes:,} bytes into '{argument.target}', got {argument.offset_bytes:,}"

@@ -81,6 +81,8 @@ def open_values(buffer: BufferArgument) -> Values:
             message = f"cannot read {where}: {reason}"
             raise launch_error(message, buffer.span) from error
     if not isinstance(values, np.ndarray):
+        if isinstance(values, np.lib.npyio.NpzFile):
+            values.close()
         message = f"cannot read {where}: expected one array"
         raise launch_error(message, buffer.span)
     if values.size != buffer.count:

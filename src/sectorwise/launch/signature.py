@@ -109,8 +109,8 @@ def _unless_address(declared: ParameterType, given: str) -> str | None:
 
 
 def _find_element_mismatch(dtype: str, declared: ParameterType) -> str | None:
-    """Bytes are a view of anything, and 16-bit words one of half precision; all else is meant as it is declared."""
-    if declared.dtype is None:
+    """Bytes and vectors (`uint4`) are views of anything, 16-bit words of half precision; all else is as declared."""
+    if declared.dtype is None or declared.is_vector:
         return None
     given, wanted = ELEMENT_TYPES[dtype], ELEMENT_TYPES[declared.dtype]
     if 1 in {given.size_bytes, wanted.size_bytes}:
