@@ -16,8 +16,21 @@ from sectorwise.frontends.cuda import CUDA
 
 PROBES = Path(__file__).parent / "probes.cu"
 TARGETS = (
-    ("sm_75", "sm_80", "sm_86", "sm_87", "sm_88", "sm_89", "sm_90", "sm_90a")
-    + ("sm_100", "sm_100a", "sm_103", "sm_110", "sm_120", "sm_120a", "sm_121")
+    "sm_75",
+    "sm_80",
+    "sm_86",
+    "sm_87",
+    "sm_88",
+    "sm_89",
+    "sm_90",
+    "sm_90a",
+    "sm_100",
+    "sm_100a",
+    "sm_103",
+    "sm_110",
+    "sm_120",
+    "sm_120a",
+    "sm_121",
 )
 
 
@@ -34,7 +47,7 @@ def _bank_0_offsets(kernel: Kernel) -> set[int]:
         for operand in instruction.operands:
             if isinstance(operand, Constant) and operand.bank == 0:
                 first = operand.offset
-                wide = "64" in instruction.modifiers or instruction.opcode == "IMAD" and "WIDE" in instruction.modifiers
+                wide = "64" in instruction.modifiers or "WIDE" in instruction.modifiers
                 words.update([first, first + 4] if wide else [first])
     return words
 

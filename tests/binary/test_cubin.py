@@ -1,4 +1,4 @@
-"""Turns the measured cubins and compiled sources into kernels whose tables equal what the profiler and the source say."""
+"""Turns measured cubins and compiled sources into kernels that equal what the profiler and the source say."""
 
 from __future__ import annotations
 

@@ -59,7 +59,12 @@ def test_second_time_comes_from_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setenv("SECTORWISE_CACHE_DIR", str(tmp_path))
     first = disassemble(SAMPLE, "generic.cubin")
     calls: list[object] = []
-    monkeypatch.setattr(disassembly, "_run", lambda *arguments: calls.append(arguments) or "")
+
+    def record(*arguments: object) -> str:
+        calls.append(arguments)
+        return ""
+
+    monkeypatch.setattr(disassembly, "_run", record)
     assert disassemble(SAMPLE, "generic.cubin") == first
     assert calls == []
     assert disassemble(SAMPLE + b"\0", "generic.cubin") == ""

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
+from elftools.elf.sections import SymbolTableSection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -35,13 +37,14 @@ def test_tables_equal_pyelftools(path: Path) -> None:
     for section in image.sections:
         assert image.content(section) == (b"" if section.kind == 8 else other.get_section(section.index).data())
     symbols = other.get_section_by_name(".symtab")
+    assert isinstance(symbols, SymbolTableSection)
     assert [(s.name, s.value, s.size_bytes) for s in image.symbols] == [
         (s.name, s["st_value"], s["st_size"]) for s in symbols.iter_symbols()
     ]
     relocations = [
         (section["sh_info"], r["r_offset"], r["r_info_type"], r["r_info_sym"], r["r_addend"])
         for section in other.iter_sections()
-        if section["sh_type"] == "SHT_RELA"
+        if isinstance(section, RelocationSection)
         for r in section.iter_relocations()
     ]
     assert [(r.section, r.offset, r.kind, r.symbol, r.addend) for r in image.relocations] == relocations
@@ -50,7 +53,7 @@ def test_tables_equal_pyelftools(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "byte", "says"),
     [
-        (lambda data: b"", "0x0", "64 bytes and the file ends here"),
+        (lambda data: data[:0], "0x0", "64 bytes and the file ends here"),
         (lambda data: data[:63], "0x3f", "64 bytes and the file ends here"),
         (lambda data: b"MZ" + data[2:], "0x0", "a cubin starts with"),
         (lambda data: data[:4] + b"\x01" + data[5:], "0x4", "64-bit little-endian"),
@@ -84,6 +87,15 @@ def test_no_truncation_is_readable(cut: int) -> None:
         read_cubin(SAMPLE[:cut], "cut.cubin")
 
 
+def _read_or_say_why(data: bytes, origin: str) -> str | None:
+    """Read a cubin; where it is refused with an error of ours, return the text. Anything else fails the test."""
+    try:
+        read_cubin(data, origin)
+    except SectorwiseError as error:
+        return str(error)
+    return None
+
+
 positions = st.one_of(st.integers(0, len(SAMPLE) - 1), st.integers(SECTION_TABLE, len(SAMPLE) - 1), st.integers(0, 63))
 
 
@@ -97,19 +109,15 @@ def test_changed_bytes_give_kernels_or_an_error_of_ours(changes: list[tuple[int,
     with pytest.MonkeyPatch.context() as patched:
         # The disassembler costs a third of a second: here it says what it said of the whole file.
         patched.setattr(cubin, "disassemble", lambda *_: listing)
-        try:
-            read_cubin(bytes(data), "changed.cubin")
-        except SectorwiseError as error:
-            assert re.match(r"changed\.cubin: not a readable cubin at byte 0x[0-9a-f]+: ", str(error))
+        said = _read_or_say_why(bytes(data), "changed.cubin")
+        assert said is None or re.match(r"changed\.cubin: not a readable cubin at byte 0x[0-9a-f]+: ", said)
 
 
 @settings(max_examples=12)
 @given(start=st.integers(0xE280, 0xE280 + 0x2400), noise=st.binary(min_size=16, max_size=64))
 def test_noise_in_the_code_gives_kernels_or_an_error_of_ours(start: int, noise: bytes) -> None:
-    try:
-        read_cubin(SAMPLE[:start] + noise + SAMPLE[start + len(noise) :], "noise.cubin")
-    except SectorwiseError as error:
-        assert re.match(r"noise\.cubin: .* at byte 0x[0-9a-f]+: ", str(error))
+    said = _read_or_say_why(SAMPLE[:start] + noise + SAMPLE[start + len(noise) :], "noise.cubin")
+    assert said is None or re.match(r"noise\.cubin: .* at byte 0x[0-9a-f]+: ", said)
 
 
 @settings(max_examples=200)

@@ -149,9 +149,7 @@ def test_post_dominators_equal_the_definition(code: tuple[Instruction, ...]) -> 
         ]
         # Of all blocks that every way passes, the nearest is the one from which the others still must be passed.
         nearest = [
-            one
-            for one in must_pass
-            if all(two == one or not _reachable(flow, one, two) & ends for two in must_pass)
+            one for one in must_pass if all(two == one or not _reachable(flow, one, two) & ends for two in must_pass)
         ]
         assert flow.post_dominators[block.index] == (nearest[0] if nearest else None)
 
@@ -174,7 +172,7 @@ def test_branches_of_measured_code_join_where_their_barrier_says() -> None:
             for instruction in kernel.instructions:
                 if instruction.opcode != "BSSY":
                     continue
-                (meeting,) = (flow.block_of[at[o.offset]] for o in instruction.operands if _is_placed(o))
+                (meeting,) = (flow.block_of[at[offset]] for offset in _target_offsets(instruction))
                 block = flow.block_of[instruction.index]
                 inside = _reachable(flow, block, meeting)
                 if any(flow.blocks[each].leaves for each in inside):
@@ -189,5 +187,6 @@ def test_branches_of_measured_code_join_where_their_barrier_says() -> None:
     assert compared > 20
 
 
-def _is_placed(operand: object) -> bool:
-    return isinstance(operand, Target) and operand.offset is not None
+def _target_offsets(instruction: Instruction) -> list[int]:
+    targets = [operand for operand in instruction.operands if isinstance(operand, Target)]
+    return [target.offset for target in targets if target.offset is not None]

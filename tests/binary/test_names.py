@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,9 @@ from sectorwise.binary.cubin import read_cubin
 from sectorwise.binary.names import KernelName, read_kernel_name
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.cuda import CUDA
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # Each symbol is what NVRTC makes of the kernel beside it.
 NAMES = {
@@ -32,9 +37,26 @@ NAMES = {
     ),
     "_Z1pPfPKPKfPFiifERA4_ihalxjb6float4P7double24int3PVKistcm": KernelName(
         "p",
-        ("float*", "const float* const*", "int (*)(int, float)", "int (&) [4]", "unsigned char", "signed char")
-        + ("long", "long long", "unsigned int", "bool", "float4", "double2*", "int3", "const volatile int*")
-        + ("short", "unsigned short", "char", "unsigned long"),
+        (
+            "float*",
+            "const float* const*",
+            "int (*)(int, float)",
+            "int (&) [4]",
+            "unsigned char",
+            "signed char",
+            "long",
+            "long long",
+            "unsigned int",
+            "bool",
+            "float4",
+            "double2*",
+            "int3",
+            "const volatile int*",
+            "short",
+            "unsigned short",
+            "char",
+            "unsigned long",
+        ),
     ),
     "_Z1kP6__halfP13__nv_bfloat16": KernelName("k", ("__half*", "__nv_bfloat16*")),
 }
@@ -70,10 +92,8 @@ def test_name(symbol: str) -> None:
     assert read_kernel_name(symbol) == NAMES[symbol]
 
 
-def test_names_of_compiled_kernels(tmp_path: object) -> None:
-    from pathlib import Path
-
-    path = Path(str(tmp_path)) / "names.cu"
+def test_names_of_compiled_kernels(tmp_path: Path) -> None:
+    path = tmp_path / "names.cu"
     path.write_text(SOURCE)
     kernels = read_cubin(CUDA.compile(path, CompileRequest("sm_90")).cubin, "names.cu").kernels
     assert len(kernels) == 7
@@ -84,7 +104,9 @@ def test_names_of_compiled_kernels(tmp_path: object) -> None:
         )
 
 
-@pytest.mark.parametrize("symbol", ["_Z", "_Z3", "_Z9tooShort", "_Z1kIXadL_Z1fvEEEvv", "_Z1kDpT5_", "_ZN1kE", "_Z1kS9_"])
+@pytest.mark.parametrize(
+    "symbol", ["_Z", "_Z3", "_Z9tooShort", "_Z1kIXadL_Z1fvEEEvv", "_Z1kDpT5_", "_ZN1kE", "_Z1kS9_"]
+)
 def test_a_symbol_that_is_not_understood_is_its_own_name(symbol: str) -> None:
     assert read_kernel_name(symbol).parameter_types in (None, ())
     if read_kernel_name(symbol).parameter_types is None:

@@ -110,7 +110,7 @@ def test_operand(text: str) -> None:
 def test_quiet_nan() -> None:
     parsed = parse_operand("-QNAN")
     assert isinstance(parsed, FloatImmediate)
-    assert parsed.value != parsed.value  # noqa: PLR0124 - only a NaN differs from itself
+    assert parsed.value != parsed.value
     assert parsed.text == "-QNAN"
 
 
@@ -129,9 +129,7 @@ def test_global_addresses_of_sm_75_are_wide_though_not_printed_so() -> None:
     (_, address) = parse_statement("LDG.E.SYS R0, [R6+0x4]").operands
     assert address == Address(Register(6), None, 4, base_is_wide=True)
     (_, address) = parse_statement("LDG.E.64.SYS R6, [R3.U32+UR4]").operands
-    assert address == Address(
-        Register(3), Register(4, uniform=True), 0, uniform_is_wide=True, base_suffixes=("U32",)
-    )
+    assert address == Address(Register(3), Register(4, uniform=True), 0, uniform_is_wide=True, base_suffixes=("U32",))
     (_, address) = parse_statement("LDS R0, [R6+UR4]").operands
     assert address == Address(Register(6), Register(4, uniform=True), 0)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sectorwise.cache import find_cache_folder, make_key, read_entry, write_entry
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @pytest.fixture

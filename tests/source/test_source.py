@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from sectorwise.errors import ArgumentError
 from sectorwise.source import find_source_line, make_source, point_at, read_source, shorten_path
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_lines_are_numbered_from_one() -> None:
