@@ -16,6 +16,7 @@ from sectorwise.binary.cubin import read_cubin
 from sectorwise.binary.disassembly import find_disassembler
 from sectorwise.binary.ir import (
     Address,
+    AddressHalf,
     Constant,
     ConvergenceBarrier,
     FloatImmediate,
@@ -94,6 +95,7 @@ OPERANDS: dict[str, Operand] = {
     "SB0": Scoreboard(0),
     "gdesc[UR4]": Handle("gdesc", Register(4, uniform=True)),
     "tmem[UR6+0x10]": Handle("tmem", Register(6, uniform=True), 16),
+    "32@lo($str)": AddressHalf("$str", is_high=False),
     "PR": Keyword("PR"),
     "ARRAY_2D": Keyword("ARRAY_2D"),
     "gsb0": Keyword("gsb0"),
@@ -187,6 +189,8 @@ def _print_operand(operand: Operand, widths: str = "all") -> str:
             return f"{'!' * negate}{'U' * uniform}P{'T' if index == 7 else index}"
         case Immediate(value):
             return _print_number(value)
+        case AddressHalf(symbol, is_high):
+            return f"32@{'hi' if is_high else 'lo'}({symbol})"
         case FloatImmediate() | Keyword() | OtherOperand():
             return operand.text
         case Constant():
