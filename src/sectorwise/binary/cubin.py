@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from sectorwise.binary.control import INSTRUCTION_BYTES, read_control
 from sectorwise.binary.disassembly import disassemble
-from sectorwise.binary.elf import ElfImage, Section, Symbol, corrupt_at, read_elf
-from sectorwise.binary.ir import Cubin, Instruction, Kernel, Operand, Resources, Target
+from sectorwise.binary.elf import RELOCATABLE, ElfImage, Section, Symbol, corrupt_at, read_elf
+from sectorwise.binary.ir import AddressHalf, Cubin, Immediate, Instruction, Kernel, Operand, Resources, Target
 from sectorwise.binary.listing import CodeSection, Listing, Statement, read_listing
 from sectorwise.binary.names import read_kernel_name
 from sectorwise.binary.nvinfo import FunctionTable, read_function_table, read_kernel_table
 from sectorwise.binary.parser import parse_statement
 from sectorwise.binary.variables import read_banks, read_externals, read_variables
+from sectorwise.errors import UnsupportedDeviceError
 
 _RESERVED_SHARED_BYTES = 1024
 _FIRST_TARGET_WITH_RESERVED_SHARED = 90
@@ -20,6 +22,10 @@ _SECTION_INFO_REGISTERS_SHIFT = 24
 _FUNCTION_ALIGNMENT_BYTES = 128
 _CALLS = frozenset({"CALL", "JMP", "JCAL"})
 _OLD_ABI_VERSION = 7
+_FIRST_TARGET = 75
+_ADDRESS_TERM = re.compile(r"\(?(?P<name>[^\s()]+)(?: \+ (?P<addend>[^\s()]+))?\)?")
+_SECTION_FLAGS_BARRIERS_SHIFT = 20
+_SECTION_FLAGS_BARRIERS_MASK = 0x7F
 
 
 def read_cubin(data: bytes, origin: str) -> Cubin:
@@ -27,10 +33,12 @@ def read_cubin(data: bytes, origin: str) -> Cubin:
 
     Raises:
         CorruptBinaryError: the bytes are no sound cubin; the text names the byte offset.
+        UnsupportedDeviceError: the cubin is for a target whose code is not read.
         MissingToolError: no disassembler is installed.
     """
     image = read_elf(data, origin)
     number = read_target_number(image)
+    _refuse_unsupported(image, number)
     kernels = [symbol for symbol in image.symbols if symbol.is_kernel]
     code = [_code_of(image, kernel) for kernel in kernels]
     listing = read_listing(disassemble(data, origin, min((s.file_offset for s in code), default=0)))
@@ -47,6 +55,14 @@ def read_target_number(image: ElfImage) -> int:
     if not number:
         raise corrupt_at(image, 48, f"the flags 0x{image.flags:x} name no target")
     return number
+
+
+def _refuse_unsupported(image: ElfImage, number: int) -> None:
+    if number < _FIRST_TARGET:
+        message = f"{image.origin} is compiled for sm_{number}: code for sm_{_FIRST_TARGET} and later is read"
+        raise UnsupportedDeviceError(message)
+    if image.kind == RELOCATABLE:
+        raise corrupt_at(image, 16, "it is a relocatable object (nvcc -dc), which has to be linked first (nvcc -dlink)")
 
 
 def _code_of(image: ElfImage, kernel: Symbol) -> Section:
@@ -76,7 +92,7 @@ def _read_kernel(
             registers_per_thread=table.registers.get(kernel.index, section.info >> _SECTION_INFO_REGISTERS_SHIFT),
             static_shared_bytes=_static_shared_bytes(image, kernel.name, number),
             local_bytes_per_thread=max(table.frame_bytes.get(kernel.index, 0), table.stack_bytes.get(kernel.index, 0)),
-            barriers=own.barriers,
+            barriers=own.barriers or section.flags >> _SECTION_FLAGS_BARRIERS_SHIFT & _SECTION_FLAGS_BARRIERS_MASK,
             max_threads_per_block=own.max_threads_per_block,
         ),
         functions=functions,
@@ -168,7 +184,19 @@ def _make_instruction(
 
 
 def _place_target(operand: Operand, places: dict[str, int]) -> Operand:
-    if not isinstance(operand, Target) or operand.symbol is None:
-        return operand
-    name = operand.symbol
-    return replace(operand, offset=places.get(name), symbol=None if name.startswith(".L") and name in places else name)
+    """Replace the names of labels and functions by their offsets in the joined code."""
+    match operand:
+        case Target(_, str(name)):
+            is_label = name.startswith(".L") and name in places
+            return replace(operand, offset=places.get(name), symbol=None if is_label else name)
+        case AddressHalf(symbol, is_high):
+            found = _ADDRESS_TERM.fullmatch(symbol)
+            name, addend = (found["name"], found["addend"] or "0x0") if found else (symbol, "0x0")
+            label = places.get(addend.removesuffix("@srel"))
+            if name in places and (label is not None or addend == "0x0"):
+                # The code of a kernel starts at 0 here, so the address of a place in it is its offset.
+                offset = places[name] if label is None else label
+                return Immediate(offset >> 32 if is_high else offset & 0xFFFFFFFF)
+            return replace(operand, symbol=name, addend=int(addend, 16)) if addend.startswith("0x") else operand
+        case _:
+            return operand
