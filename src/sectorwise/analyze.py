@@ -12,7 +12,7 @@ from sectorwise.analysis.describe import describe_kernel
 from sectorwise.analysis.texts import name_file, read_texts
 from sectorwise.binary.cubin import read_cubin
 from sectorwise.binding import bind
-from sectorwise.device import load_device, require_sass
+from sectorwise.device import list_devices, load_device, require_sass
 from sectorwise.errors import LaunchError, UnknownKernelError
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.choose import choose_frontend
@@ -46,7 +46,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     source: str | PathLike[str],
     launches: LaunchSource | Sequence[LaunchSource] | None = None,
     *,
-    device: str = DEFAULT_DEVICE,
+    device: str | None = None,
     kernel: str | None = None,
     macros: Sequence[str] = (),
     include_folders: Sequence[str | PathLike[str]] = (),
@@ -57,15 +57,16 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     """Execute launches of the kernels of a file, every lane of them, and count what their memory instructions do.
 
     `source` is a `.cu` or `.cubin` file. `launches` are texts in launch notation, paths of launch files, or launches;
-    without them the `// sectorwise: launch ...` comments of the source count. `kernel` keeps the launches of one
-    kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `keep_outputs` keeps the final buffers in
+    without them the `// sectorwise: launch ...` comments of the source count. `device` is an id or alias; the default
+    is `DEFAULT_DEVICE`, for a cubin that it does not run the first device that does. `kernel` keeps the launches of
+    one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `keep_outputs` keeps the final buffers in
     `outputs`. `progress` is called with the blocks executed so far and in all.
 
     Raises:
         SectorwiseError: one of its kinds, with a text for people, where the work cannot go on.
     """
     path = Path(source)
-    spec = load_device(device)
+    spec = load_device(device or DEFAULT_DEVICE)
     target = require_sass(spec)
     configs = gather_launches(path, launches, kernel)
 
@@ -74,6 +75,8 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     request = CompileRequest(target=target, macros=tuple(macros), include_folders=folders, kernels=names)
     compilation = choose_frontend(path).compile(path, request)
     cubin = read_cubin(compilation.cubin, path.as_posix())
+    if device is None:
+        spec = choose_device(cubin.target, spec)
 
     # Every launch is checked before the first one runs: a typing error must not cost a long run.
     bound = [bind_launch(cubin, compilation, config, spec) for config in configs]
@@ -93,6 +96,13 @@ def analyze(  # noqa: PLR0913 - the options of the main job
         kernels=kernels,
         source_texts=read_texts(kernels, compilation, path),
     )
+
+
+def choose_device(target: str, preferred: DeviceSpec) -> DeviceSpec:
+    """The preferred device, or else the first that code for `target` was compiled for, if there is one."""
+    if target in preferred.compile_targets:
+        return preferred
+    return next((each for each in list_devices() if target in each.compile_targets), preferred)
 
 
 def bind_launch(cubin: Cubin, compilation: Compilation, config: LaunchConfig, device: DeviceSpec) -> BoundLaunch:

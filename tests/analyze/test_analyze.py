@@ -7,7 +7,9 @@ import pytest
 
 import sectorwise as sw
 from sectorwise.counting.request import Operation, Space
-from sectorwise.errors import LaunchError, SectorwiseError, UnknownKernelError
+from sectorwise.errors import ArchitectureMismatchError, LaunchError, SectorwiseError, UnknownKernelError
+from sectorwise.frontends.base import CompileRequest
+from sectorwise.frontends.cuda import CUDA
 from sectorwise.launch.notation import parse_launch
 from sectorwise.machine.execution import Certainty, FaultKind
 
@@ -166,3 +168,31 @@ def test_public_names_survive_the_import_of_their_modules() -> None:
     assert {"analyze", "sectors", "wavefronts"} <= set(dir(sw))
     with pytest.raises(AttributeError, match="no attribute 'analyse'"):
         sw.analyse  # type: ignore[attr-defined]  # noqa: B018 - reading it is what is tested
+
+
+def compile_for(source: Path, folder: Path, target: str) -> Path:
+    path = folder / f"small.{target}.cubin"
+    path.write_bytes(CUDA.compile(source, CompileRequest(target=target)).cubin)
+    return path
+
+
+def test_cubin_chooses_a_device_that_runs_it(source: Path, tmp_path: Path) -> None:
+    launch = "twice<<<1, 32>>>(f32[32])"
+    older = compile_for(source, tmp_path, "sm_80")
+    analysis = sw.analyze(older, launch)
+    assert (analysis.device.compute_capability, analysis.device.target) == ("8.0", "sm_80")
+    assert sw.analyze(compile_for(source, tmp_path, "sm_90"), launch).device.id == "h200-sxm"
+    with pytest.raises(ArchitectureMismatchError, match="sm_80"):
+        sw.analyze(older, launch, device="h200")
+
+
+def test_macros_and_folders_reach_the_compiler(tmp_path: Path) -> None:
+    (tmp_path / "headers").mkdir()
+    (tmp_path / "headers" / "size.h").write_text("constexpr int size = SIZE;\n")
+    path = tmp_path / "fill.cu"
+    path.write_text('#include "size.h"\n__global__ void fill(int* p) { for (int i = 0; i < size; ++i) p[i] = i; }\n')
+    (kernel,) = sw.analyze(
+        path, "fill<<<1, 1>>>(i32[5])", macros=["SIZE=5"], include_folders=[tmp_path / "headers"], keep_outputs=True
+    ).kernels
+    assert kernel.outputs is not None
+    assert list(kernel.outputs[0].values) == [0, 1, 2, 3, 4]

@@ -152,3 +152,41 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_bar(done: int, total: int, seconds: float, bar: str) -> None:
     assert draw_bar("run", done, total, seconds) == bar
+
+
+def test_terminal_gets_a_bar_while_it_waits_and_colours() -> None:
+    import os
+    import pty
+
+    main_end, end = pty.openpty()
+    family = "tests/measured/h200/gemm"
+    arguments = ("check", f"{family}.sm_90.cubin", "--launches", f"{family}.json")
+    program = (
+        "import sectorwise.cli.progress as progress; progress._SHOW_AFTER_SECONDS = 0\n"
+        "from sectorwise.cli.main import main; main()"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm"}
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *arguments], cwd=ROOT, env=environment, stdout=end, stderr=end
+    ) as process:
+        os.close(end)
+        shown = b""
+        while chunk := read_terminal(main_end):
+            shown += chunk
+    os.close(main_end)
+    assert process.returncode == 0
+    bars, _, report = shown.decode().rpartition("\r\x1b[2K")
+    assert "executing [" in bars
+    assert "s left" in bars
+    assert "\x1b[1mk_mm_tile16<<<(16, 16), (16, 16)>>>\x1b[0m" in report
+    assert "executing" not in report
+
+
+def read_terminal(end: int) -> bytes:
+    """What a terminal was sent, and nothing once its program has ended."""
+    import os
+
+    try:
+        return os.read(end, 65536)
+    except OSError:  # Linux answers so when nobody holds the other end any more
+        return b""

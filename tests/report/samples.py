@@ -199,7 +199,7 @@ FAULTY = make_kernel(
             address="0x7f0000001000",
             width_bytes=4,
             occurrences=992,
-            message="store outside every buffer: 4096 bytes past the end of argument 1",
+            message="4096 bytes past the end of argument 1 (1048576 bytes)",
         ),
     ),
     blocks_executed=16,

@@ -61,6 +61,14 @@ def test_runs_of_equal_sites_are_one_row_with_all_their_requests() -> None:
     assert re.search(r"global load +×5 +4 +10,240 +4\.0 +4\.0", shown)  # noqa: RUF001 - the multiplication sign
 
 
+def test_equal_sites_with_others_between_are_one_row() -> None:
+    local = replace(SITES[2], location=None)
+    global_ = replace(SITES[0], location=None)
+    shown = terminal.render(make_analysis(make_kernel(sites=(local, global_, local, global_, local))))
+    rows = [line.split()[:4] for line in shown.splitlines() if re.match(r"  [ !] \w+ load ", line)]
+    assert rows == [["!", "shared", "load", "×3"], ["global", "load", "×2", "4"]]  # noqa: RUF001
+
+
 def test_sites_that_differ_in_a_count_stay_apart() -> None:
     other = replace(SITES[0], sectors=16384)
     shown = terminal.render(make_analysis(make_kernel(sites=(SITES[0], other))))
@@ -71,7 +79,7 @@ def test_sites_that_differ_in_a_count_stay_apart() -> None:
 def test_unknown_counts_are_neither_zero_nor_left_out() -> None:
     shown = terminal.render(make_analysis(UNKNOWN))
     assert re.search(r"\? global atomic +4 +2,048 +\? +\? +\? +\? +\? unknown", shown)
-    assert re.search(r"L2 sectors +unknown real +unknown ideal", shown)
+    assert re.search(r"L2 theoretical +unknown sectors +unknown ideal", shown)
     assert "R4, which TEX" in shown
 
 
@@ -87,6 +95,6 @@ def test_kernel_without_memory_instructions() -> None:
 
 def test_fault_names_line_block_lane_and_address() -> None:
     shown = terminal.render(make_analysis(FAULTY))
-    assert "SW901 sample.cu:7: store outside every buffer" in shown
-    assert "block (3, 0, 0), warp 1, lane 5: 4 bytes at 0x7f0000001000" in shown
-    assert "the first of 992 such accesses" in " ".join(shown.split())
+    assert "SW901 out of bounds: sample.cu:7" in shown
+    assert "global store of 4 bytes at 0x7f0000001000: 4096 bytes past the end of argument 1" in " ".join(shown.split())
+    assert "first in block (3, 0, 0), warp 1, lane 5; 992 lanes in all" in shown

@@ -33,9 +33,27 @@ from sectorwise.report.page import Page
     help="A file with launches; may be repeated. Without either, the comments `// sectorwise: launch ...` count.",
 )
 @click.option("--kernel", metavar="NAME", help="Only the launches of this kernel.")
-@click.option("--device", default=DEFAULT_DEVICE, show_default=True, metavar="NAME", help="The GPU to answer for.")
+@click.option(
+    "--device", metavar="NAME", help=f"The GPU to answer for.  [default: {DEFAULT_DEVICE}, or what a cubin is for]"
+)
+@click.option("-D", "--define", "macros", multiple=True, metavar="NAME[=VALUE]", help="A macro for the compiler.")
+@click.option(
+    "-I",
+    "--include",
+    "folders",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where headers are.",
+)
 @click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Not to stdout.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write there, not to stdout.",
+)
 @click.option(
     "--step-limit",
     type=click.IntRange(min=1),
@@ -49,7 +67,9 @@ def check(
     notations: tuple[str, ...],
     files: tuple[Path, ...],
     kernel: str | None,
-    device: str,
+    macros: tuple[str, ...],
+    folders: tuple[Path, ...],
+    device: str | None,
     form: str,
     output: Path | None,
     step_limit: int,
@@ -64,6 +84,8 @@ def check(
             (*notations, *files) or None,
             device=device,
             kernel=kernel,
+            macros=macros,
+            include_folders=folders,
             options=ExecutionOptions(step_limit=step_limit),
             progress=progress,
         )

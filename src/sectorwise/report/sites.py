@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.machine.execution import Certainty
@@ -35,14 +34,16 @@ def write_header(page: Page) -> Iterator[str]:
 
 
 def write_sites(sites: Iterable[MemorySite], page: Page) -> Iterator[str]:
-    """One row for each run of instructions with equal counts: what a compiler makes of one access in an unrolled loop.
+    """One row for all instructions with equal counts: what a compiler makes of one access in an unrolled loop.
 
     A row has a mark, access, number of instructions, width, requests of all of them, sectors and wavefronts a request
-    beside the ideal, efficiency and certainty.
+    beside the ideal, efficiency and certainty. Rows stand in the order of their first instructions.
     """
-    for _, run in groupby(sites, key=_strip_place):
-        alike = list(run)
-        yield _write_row(alike[0], len(alike), page)
+    alike: dict[tuple[object, ...], list[MemorySite]] = {}
+    for site in sites:
+        alike.setdefault(_strip_place(site), []).append(site)
+    for group in alike.values():
+        yield _write_row(group[0], len(group), page)
 
 
 def _strip_place(site: MemorySite) -> tuple[object, ...]:
@@ -66,11 +67,15 @@ def _write_row(site: MemorySite, number: int, page: Page) -> str:
         f"{write_ratio(figures.wavefronts, absent=absent):>7}{write_ratio(figures.wavefronts_ideal, absent=absent):>6}"
         f"{efficiency} {sure:<7}"
     )
-    return (
-        f"{row}  {paint(page, Role.QUIET, clip(page, site.sass, page.width - _ROW_COLUMNS - 2))}"
-        if _has_room(page)
-        else row
-    )
+    if not _has_room(page):
+        return row
+    sass = site.sass if number == 1 else _find_opcode(site.sass)
+    return f"{row}  {paint(page, Role.QUIET, clip(page, sass, page.width - _ROW_COLUMNS - 2))}"
+
+
+def _find_opcode(sass: str) -> str:
+    """The opcode with its modifiers: what alike instructions have in common."""
+    return next((word for word in sass.split() if not word.startswith("@")), sass)
 
 
 def _has_room(page: Page) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from sectorwise.report.figures import write_bytes
+from sectorwise.report.figures import name_operation, write_bytes
 from sectorwise.report.page import Page, Role, clip, measure, paint, tidy
 from sectorwise.report.sites import write_header, write_sites
 from sectorwise.report.totals import write_totals
@@ -14,16 +15,17 @@ from sectorwise.report.totals import write_totals
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sectorwise.analysis.data import Analysis, FaultReport, KernelAnalysis, LimitationReport
+    from sectorwise.analysis.data import Analysis, KernelAnalysis, LimitationReport
     from sectorwise.binary.ir import Location
 
 _LEGEND = (
     ("request", "one memory instruction issued by one warp, 32 lanes at once"),
     ("sectors", "pieces of 32 bytes that a request touches, on average"),
-    ("wavefronts", "passes that shared memory takes for a request; above ideal: bank conflicts"),
+    ("wavefronts", "passes that shared memory takes; more than ideal are bank conflicts"),
     ("ideal", "what the same bytes would take if they lay side by side"),
     ("eff.", "ideal / real; ! marks what is below 100 %"),
-    ("sure", "exact: executed for every lane, the profiler shows the same numbers"),
+    ("x4", "four instructions with equal counts; their requests are added"),
+    ("sure", "exact: executed for every lane, and equal to what the profiler shows"),
     ("?", "an address depends on something that is not known"),
 )
 
@@ -61,7 +63,7 @@ def _write_kernel(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Ite
         yield "  no warp issued a memory instruction"
     yield ""
     yield from _write_limitations(kernel.limitations, page)
-    yield from _write_faults(kernel.faults, page)
+    yield from _write_faults(kernel, page)
 
 
 def _name_launch(kernel: KernelAnalysis) -> str:
@@ -89,7 +91,7 @@ def _write_rule(title: str, page: Page) -> str:
 def _write_facts(kernel: KernelAnalysis, page: Page) -> Iterator[str]:
     coverage, resources = kernel.coverage, kernel.resources
     blocks = (
-        f"all {coverage.blocks_total:,} blocks executed"
+        f"all {coverage.blocks_total:,} blocks executed".replace("all 1 blocks", "its one block")
         if coverage.blocks_executed == coverage.blocks_total
         else f"{coverage.blocks_executed:,} of {coverage.blocks_total:,} blocks executed ({coverage.certainty})"
     )
@@ -152,19 +154,22 @@ def _write_limitations(limitations: tuple[LimitationReport, ...], page: Page) ->
         yield paint(page, Role.QUIET, "  unknown: nothing")
         return
     yield paint(page, Role.UNKNOWN, "  unknown")
-    for limitation in limitations:
-        yield from _wrap(page, f"{_name_place(limitation.location, limitation.offset)}: {limitation.because}")
+    said = Counter(f"{_name_place(each.location, each.offset)}: {each.because}" for each in limitations)
+    for text, times in said.items():
+        yield from _wrap(page, text if times == 1 else f"{text} ({times} instructions)")
 
 
-def _write_faults(faults: tuple[FaultReport, ...], page: Page) -> Iterator[str]:
-    if faults:
+def _write_faults(kernel: KernelAnalysis, page: Page) -> Iterator[str]:
+    if kernel.faults:
         yield paint(page, Role.WRONG, "  wrong")
-    for fault in faults:
-        place = _name_place(fault.location, fault.offset)
-        yield from _wrap(page, f"{fault.code} {place}: {fault.message}")
-        first = "" if fault.occurrences == 1 else f"; the first of {fault.occurrences:,} such accesses"
-        where = f"block {fault.block}, warp {fault.warp}, lane {fault.lane}"
-        yield from _wrap(page, f"{where}: {fault.width_bytes} bytes at {fault.address}{first}", indent=6)
+    for fault in kernel.faults:
+        access = "access" if fault.site is None else name_operation(kernel.sites[fault.site])
+        what = f"{fault.code} {fault.kind.replace('_', ' ')}: {_name_place(fault.location, fault.offset)}"
+        yield from _wrap(page, what)
+        at = "" if fault.address in fault.message else f" at {fault.address}"
+        yield from _wrap(page, f"{access} of {fault.width_bytes} bytes{at}: {fault.message}", indent=6)
+        first = "" if fault.occurrences == 1 else f"; {fault.occurrences:,} lanes in all"
+        yield from _wrap(page, f"first in block {fault.block}, warp {fault.warp}, lane {fault.lane}{first}", indent=6)
 
 
 def _wrap(page: Page, text: str, indent: int = 4) -> list[str]:

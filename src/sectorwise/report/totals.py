@@ -25,22 +25,22 @@ def write_totals(kernel: KernelAnalysis, page: Page) -> Iterator[str]:
     )
     for name, requests, sectors in counted:
         if requests:
-            yield f"    {name:<18}{requests:>14,} requests {_write_count(sectors):>14} sectors"
+            yield f"    {name:<16}{requests:>15,} {'requests':<11}{_write_count(sectors):>15} sectors"
     for name, requests in (
         ("global atomics", totals.global_atom_requests),
         ("global reds", totals.global_red_requests),
     ):
         if requests:
-            yield f"    {name:<18}{requests:>14,} requests"
+            yield f"    {name:<16}{requests:>15,} requests"
     ideals = (
-        ("L2 sectors", totals.l2_theoretical_sectors, totals.l2_theoretical_sectors_ideal),
-        ("shared wavefronts", totals.shared_wavefronts, totals.shared_wavefronts_ideal),
+        ("L2 theoretical", "sectors", totals.l2_theoretical_sectors, totals.l2_theoretical_sectors_ideal),
+        ("shared memory", "wavefronts", totals.shared_wavefronts, totals.shared_wavefronts_ideal),
     )
-    for name, real, ideal in ideals:
+    for name, unit, real, ideal in ideals:
         if real != 0:
             efficiency = ideal / real if ideal is not None and real else None
             share = write_percent(efficiency, absent="?")
-            yield f"    {name:<18}{_write_count(real):>14} real     {_write_count(ideal):>14} ideal {share:>8}"
+            yield f"    {name:<16}{_write_count(real):>15} {unit:<11}{_write_count(ideal):>15} ideal {share:>7}"
 
 
 def _write_count(count: int | None) -> str:
