@@ -1,0 +1,34 @@
+"""Every memory instruction of the measured launches equals the profiler's counters: no tolerance."""
+
+from __future__ import annotations
+
+import pytest
+
+from sectorwise.machine.execution import Certainty
+from tests.measured.compare import (
+    analyze_row,
+    list_counted,
+    list_counted_totals,
+    list_measured,
+    list_measured_totals,
+)
+from tests.measured.rows import Row, list_exact_rows
+
+ROWS = list_exact_rows()
+
+
+def test_all_rows_are_here() -> None:
+    assert len(ROWS) == 122
+    assert sum(len(row.instructions) for row in ROWS) > 1000
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.family}-{row.name}")
+def test_counts_equal_the_profiler(row: Row) -> None:
+    kernel = analyze_row(row)
+    assert [site.sass.split()[0] for site in kernel.sites] == [listed["sass"].split()[0] for listed in row.instructions]
+    assert list_counted(kernel) == list_measured(row)
+    totals = list_measured_totals(row)
+    assert list_counted_totals(kernel, totals) == totals
+    assert kernel.totals.instructions == row.totals["instructions"]
+    assert {site.certainty for site in kernel.sites} <= {Certainty.EXACT}
+    assert (kernel.faults, kernel.limitations) == ((), ())
