@@ -137,7 +137,7 @@ class Handle:
 class AddressHalf:
     """`32@lo($str)`: half of a variable's address plus `addend`, which the loader writes into the code.
 
-    Only compilers before 12.4 make these; later ones load addresses from constant bank 4.
+    The linker and compilers before 12.4 make these; otherwise addresses are loaded from constant bank 4.
     """
 
     symbol: str

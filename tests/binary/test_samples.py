@@ -1,4 +1,4 @@
-"""Turns cubins of older compilers into the same kernels, and files that are no finished cubins into clear errors."""
+"""Turns cubins of older compilers and of the linker into kernels, and files that are no finished cubins into errors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from sectorwise.binary.cubin import read_cubin
 from sectorwise.binary.ir import AddressHalf, Immediate, Kernel, OtherOperand, Parameter, Target
 from sectorwise.errors import CorruptBinaryError, UnsupportedDeviceError
 
-OLDER = Path(__file__).parent / "older"
-SM_75 = OLDER / "older.nvrtc-11.8.sm_75.cubin"
-SM_90 = OLDER / "older.nvrtc-12.1.sm_90.cubin"
+SAMPLES = Path(__file__).parent / "samples"
+SM_75 = SAMPLES / "older.nvrtc-11.8.sm_75.cubin"
+LINKED = SAMPLES / "linked.nvjitlink-13.0.sm_90.cubin"
+SM_90 = SAMPLES / "older.nvrtc-12.1.sm_90.cubin"
 
 
 @pytest.fixture(params=[SM_75, SM_90], ids=lambda path: path.name)
@@ -53,6 +54,37 @@ def test_return_address_of_an_absolute_call_is_what_follows_it(kernel: Kernel) -
     call = next(each for each in kernel.instructions if "`(vprintf)" in each.text)
     halves = [each.operands[1] for each in kernel.instructions if "@srel" in each.text]
     assert sorted(each.value for each in halves if isinstance(each, Immediate)) == [0, call.offset + 16]
+
+
+def test_linked_functions_lie_behind_the_kernel_that_calls_them() -> None:
+    kernels = {kernel.name: kernel for kernel in read_cubin(LINKED.read_bytes(), LINKED.name).kernels}
+    assert set(kernels["one"].functions) == {"one", "_Z5scalei"}
+    both = kernels["both"]
+    assert set(both.functions) == {"both", "_Z5scalei", "_Z5climbi", "__cuda_sm20_div_rn_f64_full"}
+    starts = {each.offset: each for each in both.instructions}
+    assert both.functions["both"] == 0
+    assert [each.offset for each in both.instructions] == sorted(starts)
+    for name, lines in (("_Z5scalei", {6}), ("_Z5climbi", {9, 10}), ("both", {13, 14})):
+        location = starts[both.functions[name]].location
+        assert location is not None
+        assert location.line in lines
+    for call in (each for each in both.instructions if each.opcode == "CALL"):
+        (target,) = call.operands
+        assert isinstance(target, Target)
+        assert target.symbol is not None
+        assert target.offset == both.functions[target.symbol]
+        assert target.offset in starts
+
+
+def test_return_addresses_of_linked_code_are_behind_their_calls() -> None:
+    kernels = {kernel.name: kernel for kernel in read_cubin(LINKED.read_bytes(), LINKED.name).kernels}
+    both = kernels["both"]
+    returns = {
+        each.operands[1].value
+        for each in both.instructions
+        if "32@lo" in each.text and isinstance(each.operands[1], Immediate)
+    }
+    assert returns == {each.offset + 16 for each in both.instructions if each.opcode == "CALL"}
 
 
 def test_target_that_is_not_read() -> None:
