@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from sectorwise.provenance import Alternative, Basis, Provenance, Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
 
 @dataclass(frozen=True, slots=True)
 class Capability:
@@ -163,8 +163,9 @@ class DeviceSpec:
     `architecture` is the compute capability (`9.0`) or AMD's name (`gfx942`); exactly one of `capability` and
     `compute_unit` is set. `sm_count` counts streaming multiprocessors, or compute units. `memory_gb` is the figure
     of the product's name; `memory_bandwidth_gbs` the theoretical 1e9 bytes/s. `dram_fetch_bytes` is what one missed
-    sector fetches. `latency_from` names the nearest device whose latencies were measured, if this one's were not;
-    `memory_timing` is None where bytes in flight were not measured.
+    sector fetches; `l2_read_gbs` what all SMs together were seen to read from the L2. `latency_from` names the nearest
+    device whose latencies were measured, if this one's were not; `memory_timing` is None where bytes in flight were
+    not measured.
     """
 
     id: str
@@ -187,6 +188,7 @@ class DeviceSpec:
     l2_partitions: int | None = None
     mall_bytes: int | None = None
     dram_fetch_bytes: int | None = None
+    l2_read_gbs: float | None = None
     memory_clock_mhz: int | None = None
     memory_bus_bits: int | None = None
     latencies: tuple[Latency, ...] = ()

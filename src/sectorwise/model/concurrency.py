@@ -28,11 +28,12 @@ _WARPS_SAMPLED = 512
 _PASSES_SKIPPED = 4
 _PASSES_COUNTED = 12
 _BUSIEST = 0.9999
+_BUSY_ENOUGH = 0.9
 _HALVINGS = 24
 
 
 class Bound(StrEnum):
-    """What sets the pace of a schedule."""
+    """What sets the pace: schedulers without a gap, a memory that is busy 90 % of its time, else the wait for data."""
 
     LATENCY = "latency"
     MEMORY = "memory"
@@ -103,7 +104,7 @@ def estimate_concurrency(
     memory = describe_memory(device)
     capability = require_capability(device)
     sms = sm_count or device.sm_count
-    draws = _draw(schedule, memory, warps_per_block)
+    draws = _draw(schedule, warps_per_block)
     issue_cycles = -(-warps_per_sm // capability.sub_partitions) * len(schedule.slots)
     cycles_per_ns = device.boost_mhz / 1000
 
@@ -114,7 +115,9 @@ def estimate_concurrency(
 
     busy = _solve(lambda trial: load_memory(trial)[2] / memory.ceiling_gbs)
     walk, pass_ns, dram_gbs = load_memory(busy)
-    idle_ns = load_memory(0.0)[1]
+    bound = Bound.MEMORY if busy >= _BUSY_ENOUGH else Bound.LATENCY
+    if issue_cycles >= walk.pass_cycles:
+        bound = Bound.ISSUE
     return Concurrency(
         device=device.id,
         warps_per_sm=warps_per_sm,
@@ -128,23 +131,18 @@ def estimate_concurrency(
         memory_busy=busy,
         dram_gbs=dram_gbs,
         load_gbs=sms * warps_per_sm * schedule.load_bytes / pass_ns,
-        bound=_name_bound(walk.pass_cycles, issue_cycles, pass_ns / idle_ns),
+        bound=bound,
         assumed=memory.assumed,
     )
 
 
-def _draw(schedule: Schedule, memory: MemoryModel, warps_per_block: int) -> _Draws:
-    """Uniform numbers, shape (passes, loads of a pass, blocks, warps of a block); for queues, one more axis first."""
+def _draw(schedule: Schedule, warps_per_block: int) -> _Draws:
+    """Uniform numbers, shape (passes, loads of a pass, blocks, warps of a block)."""
     generator = np.random.default_rng(0)
-    loads = [slot.load for slot in schedule.slots if slot.load]
-    queues = max((memory.count_queues(access.request_bytes) for access in loads), default=1)
+    loads = sum(slot.load is not None for slot in schedule.slots)
     blocks = max(1, _WARPS_SAMPLED // warps_per_block)
-    shape = (_PASSES_SKIPPED + _PASSES_COUNTED, len(loads), blocks, warps_per_block)
-    return _Draws(
-        idle=generator.random(shape),
-        queued=generator.standard_exponential((queues, *shape)),
-        level=generator.random(shape),
-    )
+    shape = (_PASSES_SKIPPED + _PASSES_COUNTED, loads, blocks, warps_per_block)
+    return _Draws(idle=generator.random(shape), queued=generator.random(shape), level=generator.random(shape))
 
 
 def _walk(schedule: Schedule, draws: _Draws, memory: MemoryModel, wait_ns: float, cycles_per_ns: float) -> _Walk:
@@ -206,8 +204,9 @@ def _merge_plain(schedule: Schedule, taken_branch_cycles: int) -> tuple[Slot, ..
 
 def _draw_latencies(access: Access, draws: _Draws, load: int, memory: MemoryModel, wait_ns: float) -> Times:
     """Latencies in ns of one load in every pass, shape (passes, blocks, warps)."""
-    queued = draws.queued[: memory.count_queues(access.request_bytes), :, load].max(axis=0)
-    from_dram = memory.draw_idle_ns(draws.idle[:, load], access.request_bytes) + queued * wait_ns
+    place_bytes = access.request_bytes / access.places
+    from_dram = memory.draw_idle_ns(draws.idle[:, load], place_bytes, access.places)
+    from_dram = from_dram + wait_ns * memory.draw_waits(draws.queued[:, load], place_bytes, access.places)
     if access.dram_share >= 1:
         return from_dram
     level = draws.level[:, load]
@@ -225,10 +224,3 @@ def _solve(demand: Callable[[float], float]) -> float:
         else:
             high = middle
     return (low + high) / 2
-
-
-def _name_bound(pass_cycles: float, issue_cycles: float, slowdown: float) -> Bound:
-    """Issue, if the schedulers have no gap; memory, if waiting in its queue makes a pass half as long again; else latency."""
-    if issue_cycles >= pass_cycles:
-        return Bound.ISSUE
-    return Bound.MEMORY if slowdown > 1.5 else Bound.LATENCY

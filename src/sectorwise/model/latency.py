@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from sectorwise.device import DeviceSpec, Latency
 
+    Numbers = npt.NDArray[np.float64]
+
 MEASURED_DEVICE = "h200-sxm"
 """The device whose memory timing is borrowed where a device has none of its own."""
 
@@ -29,8 +31,8 @@ class MemoryModel:
     interpolates; each further line of the same request comes `further_line_ns` later. Under load a request also waits
     in a queue, in the mean as long as one with a fixed service time of `service_ns` makes it wait, spread
     exponentially; one that spans more than `queue_span_bytes` waits for the longest of several. `ceiling_gbs` is the
-    bandwidth at which the memory is always busy. A taken branch costs `taken_branch_cycles` beyond its stated stall: the
-    one number here that is not memory's. `assumed` says what was borrowed or guessed; empty: all measured.
+    bandwidth at which the memory is always busy. A taken branch costs `taken_branch_cycles` beyond its stated stall.
+    `assumed` says what was borrowed or guessed; empty: all measured.
     """
 
     probabilities: tuple[float, ...]
@@ -57,14 +59,19 @@ class MemoryModel:
         """Bytes that must be in flight, over the whole device, to keep the memory busy this part of the time."""
         return busy * self.ceiling_gbs * (self.mean_ns + self.wait_ns(busy))
 
-    def draw_idle_ns(self, uniforms: npt.NDArray[np.float64], request_bytes: float) -> npt.NDArray[np.float64]:
-        """Latencies of idle requests of this size, one for each number of [0, 1)."""
-        further_lines = max(0.0, request_bytes / LINE_BYTES - 1)
-        return np.interp(uniforms, self.probabilities, self.quantiles_ns) + further_lines * self.further_line_ns
+    def draw_idle_ns(self, uniforms: Numbers, place_bytes: float, places: int) -> Numbers:
+        """Latencies of idle requests to so many places of so many neighbouring bytes, one for each number of [0, 1).
 
-    def count_queues(self, request_bytes: float) -> int:
-        """How many queues a request of neighbouring bytes waits in."""
-        return max(1, -(-int(request_bytes) // self.queue_span_bytes))
+        The slowest place counts; the largest of n uniform numbers is distributed as the n-th root of one.
+        """
+        further_lines = max(0.0, place_bytes / LINE_BYTES - 1)
+        slowest = np.interp(uniforms ** (1 / places), self.probabilities, self.quantiles_ns)
+        return np.asarray(slowest + further_lines * self.further_line_ns)
+
+    def draw_waits(self, uniforms: Numbers, place_bytes: float, places: int) -> Numbers:
+        """Waits of the same requests, in units of the mean wait in one queue: the longest of their queues counts."""
+        queues = places * max(1, -(-int(place_bytes) // self.queue_span_bytes))
+        return np.asarray(-np.log1p(-(uniforms ** (1 / queues))))
 
 
 def describe_memory(device: DeviceSpec) -> MemoryModel:
@@ -119,9 +126,12 @@ def _find_mean_ns(device: DeviceSpec) -> tuple[float | None, str]:
 
 def _find_ceiling(device: DeviceSpec, lender: DeviceSpec, assumed: list[str]) -> float:
     """The highest read bandwidth measured, else the part of the theoretical one that reads reach on the lender."""
-    measured = [row.gbs for row in device.bandwidths if row.operation == "read" and row.measured_on is None]
+    measured = [row for row in device.bandwidths if row.operation == "read"]
     if measured:
-        return max(measured)
+        highest = max(measured, key=lambda row: row.gbs)
+        if highest.measured_on is not None:
+            assumed.append(f"read ceiling as measured on {highest.measured_on}")
+        return highest.gbs
     reached = max(row.gbs for row in lender.bandwidths if row.operation == "read") / lender.memory_bandwidth_gbs
     assumed.append(f"read ceiling {100 * reached:.0f} % of {device.memory_bandwidth_gbs:,.0f} GB/s, as on {lender.id}")
     return reached * device.memory_bandwidth_gbs
@@ -137,6 +147,6 @@ def _find_hit_ns(device: DeviceSpec, level: str) -> float:
 
 
 def _list_latencies(device: DeviceSpec) -> list[tuple[DeviceSpec, Latency]]:
-    """Measured latencies with the device that they are of, locked clocks first: the device's own, else the nearest's."""
+    """Latencies and the device that they are of, locked clocks first: the device's own, else its nearest relative's."""
     owner = load_device(device.latency_from) if device.latency_from and not device.latencies else device
     return [(owner, row) for row in sorted(owner.latencies, key=lambda row: row.clock_mhz is None)]

@@ -1,4 +1,4 @@
-"""Turns a kernel's instructions into the schedule of one warp: what it issues, what it asks of memory, where it waits."""
+"""Turns a kernel's instructions into what one warp issues over and over, what it loads, and where it waits."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ _WIDTHS_BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 class Access:
     """What one global memory instruction of a warp moves, on average over the warps that issue it.
 
-    `request_bytes` is what the warp asks for, in whole sectors; `dram_share` and `l2_share` are the parts of the
-    requests whose data come from DRAM and from the L2, and the rest hits in L1.
+    `request_bytes` is what the warp asks for, in whole sectors, in so many `places` that are not neighbours;
+    `dram_share` and `l2_share` are the parts of the requests whose data come from DRAM and from the L2, and the rest
+    hits in L1.
     """
 
     request_bytes: float
+    places: int = 1
     dram_share: float = 1.0
     l2_share: float = 0.0
 

@@ -1,6 +1,6 @@
 // Streaming reads: a warp asks for `Loads` words of 4, 8 or 16 bytes a lane, then adds them up, and so on.
 //
-// The kernels behind curves.json, written again from its rows: 7 of the 8 recorded register counts are equal (two 4-byte
+// The kernels behind ../h200/curves.json, written again from its rows: 7 of the 8 recorded register counts are equal (two 4-byte
 // loads: 16 here, 18 recorded), and so are, within 3 %, the bandwidths up to 3.8 TB/s when these run on the same GPU.
 // Compiled by NVRTC 13.0 with -arch=sm_90. Grid: blocks an SM x SMs; the buffer is a multiple of a grid's step.
 

@@ -117,6 +117,21 @@ __global__ void time_loop(int rounds, float* out) {
   out[threadIdx.x] = sum;
 }
 
+// All SMs read the same few megabytes over and over, past L1.
+__global__ void read_l2(const float4* __restrict__ in, Count words, int rounds, float* out) {
+  Count step = (Count)gridDim.x * blockDim.x;
+  float sum = 0;
+  for (int round = 0; round < rounds; ++round)
+    for (Count i = blockIdx.x * (Count)blockDim.x + threadIdx.x; i + 3 * step < words; i += 4 * step) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        float4 v = __ldcg(in + i + k * step);
+        sum += v.x + v.y + v.z + v.w;
+      }
+    }
+  if (sum == 1) out[0] = sum;
+}
+
 char* stream;
 char* units;
 float* out;
@@ -156,6 +171,29 @@ void measure_loop() {
   std::printf("loop adds %d cycles %.2f\n", Adds, read_symbol(chase_cycles) / 10000.);
 }
 
+void measure_l2() {
+  int sms;
+  cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, 0);
+  int blocks = 2 * sms, step_bytes = blocks * 1024 * 4 * (int)sizeof(float4), rounds = 100;
+  cudaEvent_t begin, end;
+  cudaEventCreate(&begin);
+  cudaEventCreate(&end);
+  for (int steps = 1; steps <= 3; ++steps) {
+    Count words = (Count)steps * step_bytes / sizeof(float4);
+    float best = 1e9f;
+    for (int run = 0; run < 4; ++run) {
+      float ms;
+      cudaEventRecord(begin);
+      read_l2<<<blocks, 1024>>>((const float4*)stream, words, rounds, out);
+      cudaEventRecord(end);
+      cudaEventSynchronize(end);
+      cudaEventElapsedTime(&ms, begin, end);
+      best = std::min(best, ms);
+    }
+    std::printf("l2_read mib %.1f gbs %.0f\n", steps * step_bytes / 1048576., (double)steps * step_bytes * rounds / best / 1e6);
+  }
+}
+
 int main() {
   cudaMalloc(&stream, kStreamBytes);
   cudaMemset(stream, 0, kStreamBytes);
@@ -186,5 +224,6 @@ int main() {
   measure_loop<1>();
   measure_loop<4>();
   measure_loop<16>();
+  measure_l2();
   std::printf("%s\n", cudaGetErrorString(cudaDeviceSynchronize()));
 }
