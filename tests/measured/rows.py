@@ -42,10 +42,8 @@ OPEN_FAMILIES = (
 LARGER_EXACT_ROWS = ("t_gemv_tpc_14336",)
 FURTHER_ROWS = (
     "t_fma_ilp1",
-    "t_gemv_scalar_14336",
     "k_l2_twice_16",
     "k_l2_twice_44",
-    "t_sum_block",
     "t_bank32",
     "t_bank1",
 )
