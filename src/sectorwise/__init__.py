@@ -13,11 +13,15 @@ if TYPE_CHECKING:
     # For type checkers: at run time `_Package` finds them.
     from sectorwise.analyze import analyze  # noqa: TC004
     from sectorwise.counting.calculator import sectors, wavefronts  # noqa: TC004
+    from sectorwise.errors import SectorwiseError  # noqa: TC004
+    from sectorwise.model.occupancy import occupancy  # noqa: TC004
 
-__all__ = ["__version__", "analyze", "sectors", "wavefronts"]
+__all__ = ["SectorwiseError", "__version__", "analyze", "occupancy", "sectors", "wavefronts"]
 
 _HOMES: Final = {
+    "SectorwiseError": "sectorwise.errors",
     "analyze": "sectorwise.analyze",
+    "occupancy": "sectorwise.model.occupancy",
     "sectors": "sectorwise.counting.calculator",
     "wavefronts": "sectorwise.counting.calculator",
 }

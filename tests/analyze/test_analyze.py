@@ -159,13 +159,15 @@ def test_the_seed() -> None:
     assert sw.sectors(lanes * 8192, width=2) == 32
     assert sw.wavefronts(lanes * 128) == 32
     assert isinstance(sw.sectors(lanes * 4), int)
+    assert sw.occupancy(256, 28, 4096, device="h200").blocks_per_sm == 8
+    assert issubclass(LaunchError, sw.SectorwiseError)
 
 
 def test_public_names_survive_the_import_of_their_modules() -> None:
     import sectorwise.analyze  # noqa: F401 - the import is what is tested
 
     assert callable(sw.analyze)
-    assert {"analyze", "sectors", "wavefronts"} <= set(dir(sw))
+    assert {"analyze", "occupancy", "sectors", "wavefronts"} <= set(dir(sw))
     with pytest.raises(AttributeError, match="no attribute 'analyse'"):
         sw.analyse  # type: ignore[attr-defined]  # noqa: B018 - reading it is what is tested
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sectorwise.analyze import analyze
 from sectorwise.launch.files import read_launch_file
-from tests.measured.rows import EXACT_TOTALS, FOLDER, SITE_COUNTS, Row
+from tests.measured.rows import FOLDER, SITE_COUNTS, Row
 
 if TYPE_CHECKING:
     from sectorwise.analysis.data import KernelAnalysis, MemorySite
@@ -39,10 +39,10 @@ def count_site(site: MemorySite) -> dict[str, int | None]:
     return {name: getattr(site, name) for name in SITE_COUNTS}
 
 
-def list_measured_totals(row: Row) -> dict[str, int]:
+def list_measured_totals(row: Row, names: tuple[str, ...]) -> dict[str, int]:
     """Totals that the row recorded; one that is absent was zero, or was not recorded, and is not judged."""
-    return {name: row.totals[name] for name in EXACT_TOTALS if name in row.totals}
+    return {name: row.totals[name] for name in names if name in row.totals}
 
 
-def list_counted_totals(kernel: KernelAnalysis, names: dict[str, int]) -> dict[str, int | None]:
-    return {name: getattr(kernel.totals, name) for name in names}
+def list_counted_totals(kernel: KernelAnalysis, row: Row, names: tuple[str, ...]) -> dict[str, int | None]:
+    return {name: getattr(kernel.totals, name) for name in names if name in row.totals}

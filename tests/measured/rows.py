@@ -40,6 +40,15 @@ OPEN_FAMILIES = (
     "global_atomic",
 )
 LARGER_EXACT_ROWS = ("t_gemv_tpc_14336",)
+FURTHER_ROWS = (
+    "t_fma_ilp1",
+    "k_l2_twice_16",
+    "k_l2_twice_44",
+    "t_bank32",
+    "t_bank1",
+)
+"""Rows that fill the GPU; what is free of noise is equal in them too."""
+
 MOST_THREADS = 70_000
 
 SITE_COUNTS = (
@@ -71,6 +80,9 @@ EXACT_TOTALS = (
     "shared_wavefronts_ideal",
 )
 """Totals without noise: those of the source view, and requests and load sectors of the pipe."""
+
+PIPE_TOTALS = ("shared_load_wavefronts", "shared_store_wavefronts", "shared_atom_wavefronts")
+"""Wavefronts as the pipe counts them; replays disturb them in launches that fill the GPU, not in small ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +139,11 @@ def list_exact_rows() -> tuple[Row, ...]:
             and not (row.family == "matrix_load" and row.copies_async)
         )
     )
+
+
+def list_further_rows() -> tuple[Row, ...]:
+    """Larger launches of other families."""
+    return tuple(row for family in list_families() for row in read_rows(family) if row.name in FURTHER_ROWS)
 
 
 def list_open_rows() -> tuple[Row, ...]:

@@ -83,6 +83,12 @@ def test_unknown_counts_are_neither_zero_nor_left_out() -> None:
     assert "R4, which TEX" in shown
 
 
+def test_hardware_is_shown_where_it_disagrees_with_the_source_view() -> None:
+    assert "hardware says" not in terminal.render(make_analysis())
+    other = (*SITES[:2], replace(SITES[2], wavefronts_hardware=60000))
+    assert re.search(r"hardware says +62,048 wavefronts", terminal.render(make_analysis(make_kernel(sites=other))))
+
+
 def test_nothing_unknown_is_said_too() -> None:
     assert "unknown: nothing" in terminal.render(make_analysis())
 

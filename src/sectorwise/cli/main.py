@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import Final
 
@@ -18,6 +19,7 @@ COMMANDS: Final = {
 
 EXIT_ERROR: Final = 2
 EXIT_INTERRUPTED: Final = 130
+EXIT_BROKEN_PIPE: Final = 141
 
 
 class _CommandGroup(click.Group):
@@ -62,6 +64,13 @@ def main(arguments: list[str] | None = None) -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
+    except MemoryError as error:
+        click.echo(f"error: not enough memory on this machine{f': {error}' if str(error) else ''}", err=True)
+        sys.exit(EXIT_ERROR)
+    except BrokenPipeError:
+        # Who read the report has seen enough; Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_BROKEN_PIPE)
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         sys.exit(EXIT_INTERRUPTED)

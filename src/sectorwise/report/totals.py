@@ -41,6 +41,10 @@ def write_totals(kernel: KernelAnalysis, page: Page) -> Iterator[str]:
             efficiency = ideal / real if ideal is not None and real else None
             share = write_percent(efficiency, absent="?")
             yield f"    {name:<16}{_write_count(real):>15} {unit:<11}{_write_count(ideal):>15} ideal {share:>7}"
+    hardware = [site.wavefronts_hardware for site in kernel.sites]
+    passes = sum(count for count in hardware if count is not None)
+    if None not in hardware and passes != totals.shared_wavefronts:
+        yield f"    {'  hardware says':<16}{passes:>15,} wavefronts  (the profiler's source view differs)"
 
 
 def _write_count(count: int | None) -> str:
