@@ -22,7 +22,7 @@ extern "C" __global__ void scale(float *a, float by) {
 """
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("SECTORWISE_CACHE_DIR", str(tmp_path / "cache"))
 
@@ -139,6 +139,7 @@ def test_what_nvcc_has_without_an_include(tmp_path: Path) -> None:
     assert _texts(_compile(tmp_path, "__global__ void k(uint32_t *o, float *f) { o[0] = f[0] < INFINITY; }\n").cubin)
 
 
+@pytest.mark.usefixtures("_own_cache")
 def test_unchanged_source_is_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = _compile(tmp_path, SCALE, CompileRequest("sm_90", kernels=("scale",)))
     calls: list[object] = []
@@ -161,6 +162,7 @@ def test_unchanged_source_is_not_compiled_again(tmp_path: Path, monkeypatch: pyt
         assert len(calls) == number + 1
 
 
+@pytest.mark.usefixtures("_own_cache")
 def test_changed_header_is_a_changed_source(tmp_path: Path) -> None:
     (tmp_path / "inner.h").write_text("#define VALUE 1\n")
     (tmp_path / "outer.h").write_text('#include "inner.h"\n')
@@ -173,6 +175,7 @@ def test_changed_header_is_a_changed_source(tmp_path: Path) -> None:
     assert not any("0x1234" in line for line in _texts(first)["k"])
 
 
+@pytest.mark.usefixtures("_own_cache")
 def test_computed_include_is_never_taken_from_the_cache(tmp_path: Path) -> None:
     text = '#define HEADER "value.h"\n#include HEADER\nextern "C" __global__ void k(int *o) { o[0] ^= VALUE; }\n'
     for value in ("0x1111", "0x2222"):
