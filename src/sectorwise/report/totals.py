@@ -44,7 +44,7 @@ def write_totals(kernel: KernelAnalysis, page: Page) -> Iterator[str]:
     hardware = [site.wavefronts_hardware for site in kernel.sites]
     passes = sum(count for count in hardware if count is not None)
     if None not in hardware and passes != totals.shared_wavefronts:
-        yield f"    {'  hardware says':<16}{passes:>15,} wavefronts  (the profiler's source view differs)"
+        yield f"    {'  hardware says':<16}{passes:>15,} wavefronts, unlike the source view"
 
 
 def _write_count(count: int | None) -> str:
