@@ -3,8 +3,6 @@
 Whoever calls these operations does so under `numpy.errstate(all="ignore")`: overflow and NaN are results here.
 """
 
-# ruff: noqa: D102 - the protocol documents its methods
-
 from __future__ import annotations
 
 from functools import lru_cache
