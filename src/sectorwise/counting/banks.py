@@ -29,13 +29,6 @@ def count_conflict_degree(words: npt.NDArray[np.int64], valid: npt.NDArray[np.bo
     return _count_fullest_bank(slots[first], rows)
 
 
-def count_lanes_in_bank(addresses: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Count for each row the most lanes that fall into one bank, equal addresses included: [n, 32] to int64 [n]."""
-    rows = len(addresses)
-    slots = np.arange(rows, dtype=np.int64)[:, None] * BANKS + ((addresses >> 2) & (BANKS - 1))
-    return _count_fullest_bank(slots[mask], rows)
-
-
 def count_group_passes(
     addresses: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_], width_bytes: int, lanes: int
 ) -> npt.NDArray[np.int64]:
@@ -124,7 +117,7 @@ def _lanes_per_pass(width_bytes: int) -> int:
 def _pairs_up(
     addresses: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_], lanes: int, *, inactive_differs: bool = False
 ) -> npt.NDArray[np.bool_]:
-    """Whether all lanes of each group of `lanes` equal lane i^1, or all equal lane i^2: [n, 32] to bool [n, 32 / lanes].
+    """Whether all lanes of each group of `lanes` equal lane i^1, or all lane i^2: [n, 32] to bool [n, 32 / lanes].
 
     Two inactive lanes are equal; an active and an inactive one are too, unless `inactive_differs`.
     """
