@@ -73,7 +73,7 @@ def test_every_recorded_carveout_is_the_one_that_the_driver_picked() -> None:
 
 
 def test_the_carveout_sweep_is_reproduced_row_by_row() -> None:
-    with (MEASURED / "carveout_sweep.csv").open(newline="") as file:
+    with (MEASURED.parent / "device" / "carveout_sweep.csv").open(newline="") as file:
         rows = [{key: float(value) for key, value in row.items()} for row in csv.DictReader(file)]
     assert len(rows) == 2097
     assert {row["static_bytes"] for row in rows} == {0, 16, 1024, 8192}
