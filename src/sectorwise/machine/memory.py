@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 WINDOW_BYTES = 1 << 24
 """Size of the shared and the local window in the generic address space."""
 
+DEFAULT_STACK_BYTES = 1024
+"""Local memory that a thread has at least: recursive functions use it (CUDA runtime, default of cudaLimitStackSize)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -217,8 +220,8 @@ def _resolve_shared(memory: BatchMemory, addresses: Addresses, width_bytes: int,
 
 
 def _resolve_local(memory: BatchMemory, addresses: Addresses, width_bytes: int, request: Request) -> tuple[Piece, ...]:
-    size = memory.bound.local_bytes_per_thread
     # The stack grows down from the top of the window.
+    size = max(memory.bound.local_bytes_per_thread, DEFAULT_STACK_BYTES)
     where = _check_window(memory, addresses, WINDOW_BYTES - size, size, width_bytes, request)
     lanes = memory.warps * 32
     if memory.local is None:

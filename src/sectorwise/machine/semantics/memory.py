@@ -153,21 +153,32 @@ def store(instruction: Instruction) -> Action:
 
 
 def copy_async(instruction: Instruction) -> Action:
-    """LDGSTS: global memory into shared; where its predicate fails, zeros are stored instead."""
+    """LDGSTS: global memory into shared; where its predicate fails, zeros are stored instead.
+
+    ZFILL stores zeros behind the source's last byte, too: the address modulo the width is how many (what the compiler
+    makes of a source size that only the launch knows).
+    """
     access = access_of(instruction)
     if access is None:
         return _do_nothing
+    width = access.width_bytes
     target = read_short_address(address_operand(instruction))
     source = read_long_address(address_operand(instruction, 1))
     predicates = [operand for operand in instruction.operands if isinstance(operand, Predicate)]
     keeps = read_predicate(predicates[0]) if predicates and predicate_value(predicates[0]) is not True else None
+    fills = instruction.has("ZFILL")
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
-        kept = None
-        if keeps:
-            kept = algebra.select(keeps(port), algebra.word(access.width_bytes), algebra.word(0))
-        port.copy_async(access, target(port), source(port), kept)
+        address = source(port)
+        kept = algebra.word(width) if keeps or fills else None
+        if fills:
+            missing = algebra.bit_and(algebra.low(address), algebra.word(width - 1))
+            address = algebra.bit_and(address, algebra.long(-width))
+            kept = algebra.subtract(algebra.word(width), missing)
+        if keeps and kept is not None:
+            kept = algebra.select(keeps(port), kept, algebra.word(0))
+        port.copy_async(access, target(port), address, kept)
 
     return run
 
