@@ -139,7 +139,11 @@ class Algebra(Protocol[V]):
 
     def float_add(self, a: V, b: V, rounding: Rounding) -> V: ...
     def float_multiply(self, a: V, b: V, rounding: Rounding, *, flush: bool = False) -> V:
-        """The product; with `flush`, zero of its sign where it is below the smallest normal before rounding."""
+        """The product of singles, doubles or halves.
+
+        With `flush` a single that is tiny after rounding becomes zero of its sign (tiny as IEEE 754, 7.5 has it: by
+        what rounding gives if exponents had no end).
+        """
         ...
 
     def float_fma(self, a: V, b: V, c: V, rounding: Rounding, *, flush: bool = False) -> V:

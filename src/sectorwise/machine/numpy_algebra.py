@@ -198,13 +198,13 @@ class NumpyAlgebra:
     def float_multiply(self, a: Lanes, b: Lanes, rounding: Rounding, *, flush: bool = False) -> Lanes:
         product = numpy_floats.multiply(a, b, rounding)
         if flush:
-            return numpy_floats.flush_inexact(product, lambda: numpy_floats.multiply(a, b, Rounding.ZERO))
+            return numpy_floats.flush_inexact(product, lambda: numpy_floats.exact_product(a, b), rounding)
         return product
 
     def float_fma(self, a: Lanes, b: Lanes, c: Lanes, rounding: Rounding, *, flush: bool = False) -> Lanes:
         total = numpy_floats.fma(a, b, c, rounding)
         if flush:
-            return numpy_floats.flush_inexact(total, lambda: numpy_floats.fma(a, b, c, Rounding.ZERO))
+            return numpy_floats.flush_inexact(total, lambda: numpy_floats.exact_fma(a, b, c), rounding)
         return total
 
     def multiply_matrices(

@@ -153,7 +153,10 @@ def _add_single(instruction: Instruction) -> Update:
 def _add_double(_instruction: Instruction) -> Update:
     def update(algebra: Algebra[Value], old: Value, value: Value) -> Value:
         a, b = algebra.view_float(old, Float.F64), algebra.view_float(value, Float.F64)
-        return algebra.view_bits(algebra.float_add(a, b, Rounding.NEAREST))
+        total = algebra.view_bits(algebra.float_add(a, b, Rounding.NEAREST))
+        # The memory's own adder leaves a NaN as it is.
+        kept = algebra.select(algebra.is_nan(a), old, total)
+        return algebra.select(algebra.is_nan(b), value, kept)
 
     return update
 

@@ -13,6 +13,7 @@ from sectorwise.machine.operands import (
     raw_words,
     read_predicate,
     unsupported,
+    write_predicate,
     write_words,
 )
 
@@ -245,6 +246,28 @@ def transpose(algebra: Algebra[Value], value: Value) -> Value:
     second = algebra.shift_right(algebra.permute(value, algebra.add(holder, algebra.word(4))), count)
     lower = algebra.bit_and(first, algebra.word(0xFFFF))
     return algebra.bit_or(lower, algebra.shift_left(second, algebra.word(16)))
+
+
+def query_space(instruction: Instruction) -> Action:
+    """QSPC: whether a generic address lies in shared (S), local (L) or global (G) memory, by its upper word."""
+    predicates = [operand for operand in instruction.operands if isinstance(operand, Predicate)]
+    registers = [operand for operand in instruction.operands if isinstance(operand, Register)]
+    space = next((name for name in instruction.modifiers if name in ("S", "L", "G")), None)
+    if space is None or _present(registers[0] if registers else None):
+        raise unsupported(instruction, "this query is not known")
+    address, write = read_long_address(address_operand(instruction)), write_predicate(predicates[0])
+
+    def run(port: Port[Value]) -> None:
+        if write is None:
+            return
+        algebra = port.algebra
+        upper = algebra.high(address(port))
+        shared = algebra.equal(upper, port.read_special("SR_SWINHI"))
+        local = algebra.equal(upper, port.read_special("SR_LWINHI"))
+        inside = {"S": shared, "L": local}.get(space)
+        write(port, algebra.invert(algebra.bit_or(shared, local)) if inside is None else inside)
+
+    return run
 
 
 def touch_unknown(instruction: Instruction) -> Action:

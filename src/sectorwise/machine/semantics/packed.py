@@ -185,7 +185,7 @@ def round_to_tf32(instruction: Instruction) -> Action:
         else:
             rounded = bits
         cut = algebra.bit_and(rounded, algebra.word(0xFFFFE000))
-        write(port, algebra.select(algebra.is_nan(value), algebra.word(0x7FFFFFFF), cut))
+        write(port, algebra.select(algebra.is_nan(value), algebra.word(0x7FFFE000), cut))
 
     return run
 

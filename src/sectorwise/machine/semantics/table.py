@@ -164,6 +164,7 @@ SEMANTICS: Mapping[str, Callable[[Instruction], Action]] = {
     "STS": memory.store,
     "STL": memory.store,
     "ST": memory.store,
+    "QSPC": memory.query_space,
     "LDGSTS": memory.copy_async,
     "LDSM": memory.load_matrix,
     "STSM": memory.store_matrix,
