@@ -181,10 +181,9 @@ def _indirect_places(batch: Batch, frame: Frame, window: Window, instruction: In
     value = np.zeros((1, 1), np.int64)
     if register is not None and register.index != ZERO_REGISTER:
         slot = register_slot(register)
-        # Code addresses inside a kernel are small; the upper word is zero, or the sign of a backward distance.
         value = window.read(slot).astype(np.int64)
-        if instruction.opcode in ("BRX", "BRXU"):
-            value = value.astype(np.uint32).view(np.int32).astype(np.int64)
+        if instruction.opcode not in ("BRX", "BRXU"):
+            value = value | window.read(slot + 1).astype(np.int64) << 32
     offsets = np.broadcast_to(value + base, (frame.warps, 32))
     table = batch.tally.program.index_of_offset
     places = np.full(offsets.shape, len(batch.tally.program.kernel.instructions), np.int64)

@@ -177,15 +177,15 @@ class NumpyPort:
 
     def load(self, access: Access, address: Lanes) -> Sequence[Lanes]:
         """Counts a request and reads."""
-        pieces = self._access(access, _signed(address), access.width_bytes)
+        pieces, _ = self._access(access, _signed(address), access.width_bytes)
         words, taint = read_words(pieces, access.width_bytes, self.warps)
         self.level = join(self.level, taint)
         return words
 
     def store(self, access: Access, address: Lanes, words: Sequence[Lanes]) -> None:
         """Counts a request and writes."""
-        pieces = self._access(access, _signed(address), access.width_bytes)
-        write_words(pieces, access.width_bytes, list(words), self.lanes, self.warps, self.level)
+        pieces, active = self._access(access, _signed(address), access.width_bytes)
+        write_words(pieces, access.width_bytes, list(words), active, self.warps, self.level)
 
     def atomic(
         self,
@@ -198,16 +198,16 @@ class NumpyPort:
     ) -> Sequence[Lanes]:
         """Counts a request and updates lane after lane."""
         size_bytes = min(access.width_bytes, 4 * words)
-        pieces = self._access(access, _signed(address), size_bytes)
+        pieces, active = self._access(access, _signed(address), size_bytes)
         if inexact:
             self.level = join(self.level, INEXACT_LEVEL)
         _, taint = read_words(pieces, size_bytes, self.warps)
         self.level = join(self.level, taint)
         seen = apply_atomic(
-            pieces, self.lanes, lambda old: update(self.algebra, old), size_bytes, access.modifiers, self.warps
+            pieces, active, lambda old: update(self.algebra, old), size_bytes, access.modifiers, self.warps
         )
         if self.level is not None:
-            _stain(pieces, self.lanes, size_bytes, self.level, self.warps)
+            _stain(pieces, active, size_bytes, self.level, self.warps)
         if words == 1:
             return [seen.astype(np.uint32)]
         return [seen.astype(np.uint32), (seen >> np.uint64(32)).astype(np.uint32)]
@@ -257,13 +257,16 @@ class NumpyPort:
             pieces = resolve(self.memory, access.space, rows, 4, self._request())
             write_words(pieces, 4, [word], self.lanes, self.warps, self.level)
 
-    def _access(self, access: Access, address: npt.NDArray[np.int64], width_bytes: int) -> tuple[Piece, ...]:
+    def _access(
+        self, access: Access, address: npt.NDArray[np.int64], width_bytes: int
+    ) -> tuple[tuple[Piece, ...], Mask | None]:
+        """Counts the request; returns its places and the lanes that access, those of unknown address left out."""
         known = self._count(access, address)
         request = self._request(known)
         pieces = resolve(self.memory, access.space, address, width_bytes, request)
         if len(pieces) != 1 or pieces[0].where is not None:
             self._mark_missing(pieces, request.active)
-        return pieces
+        return pieces, request.active
 
     def _mark_missing(self, pieces: tuple[Piece, ...], active: Mask | None) -> None:
         """What lanes with a wrong address would have read is not known."""

@@ -60,7 +60,7 @@ class Patterns:
     warps: int
     issuing: int
     primary: Addresses
-    active: Lanes | None
+    active: Lanes | None = None
     secondary: Addresses | None = None
     source_bytes: Addresses | None = None
     generic_spaces: npt.NDArray[np.int8] | None = None
