@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,11 +35,11 @@ class Run:
     bound: BoundLaunch
     execution: Execution
 
-    def output(self, number: int, dtype: npt.DTypeLike = np.int32) -> npt.NDArray[np.generic]:
+    def output(self, number: int, dtype: npt.DTypeLike = np.int32) -> npt.NDArray[Any]:
         """What buffer `number` holds at the end."""
         return self.execution.read_buffer(number).view(dtype)
 
-    def given(self, number: int) -> npt.NDArray[np.generic]:
+    def given(self, number: int) -> npt.NDArray[Any]:
         """What buffer `number` held at the start."""
         return materialise(self.bound.allocations[number].buffer)
 
@@ -68,7 +68,7 @@ def run(source: str, launch: str, options: ExecutionOptions | None = None, targe
     """Compiles, binds and executes one launch."""
     config = parse_launch(launch)
     bound = bind(compile_kernels(source, target)[config.kernel], config, load_device(_DEVICES[target]))
-    return Run(bound, execute(bound, options or ExecutionOptions()))
+    return Run(bound, execute(bound, options or ExecutionOptions(step_limit=500_000)))
 
 
 def find_line(source: str, text: str) -> int:
