@@ -63,7 +63,7 @@ class BatchMemory:
     """All that the warps of a batch can reach.
 
     Shared memory of the batch's blocks lies in one storage; `shared_origins` [warps, 1] is where that of each warp's
-    block begins. Local memory is interleaved by lane, so that one offset of all lanes is contiguous, as on the hardware.
+    block begins. Local memory is interleaved by lane, so that one offset of all lanes is contiguous, as in hardware.
     """
 
     bound: BoundLaunch
