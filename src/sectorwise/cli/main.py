@@ -14,6 +14,7 @@ from sectorwise.version import __version__
 
 COMMANDS: Final = {
     "check": "what each memory instruction of a kernel costs, line by line",
+    "occupancy": "how many blocks of a kernel an SM holds, what limits them, and what would change it",
 }
 """Each command is the function of its own name in the module of its own name; it is imported when it is called."""
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sectorwise.counting.async_copy import (
-    count_copy_sectors_bypass,
+    count_bypass_sectors,
+    count_bypass_wavefronts,
     count_copy_wavefronts,
-    count_copy_wavefronts_bypass,
+    select_bypass_lanes,
 )
-from sectorwise.counting.atomics import count_atomic_wavefronts
+from sectorwise.counting.atomics import count_atomic_wavefronts, count_ideal_atomic_wavefronts
 from sectorwise.counting.banks import (
     MATRIX_ROW_BYTES,
     MATRIX_ROWS,
@@ -74,16 +75,18 @@ def _count_global(requests: Requests, mask: npt.NDArray[np.bool_]) -> Counts:
 
 
 def _count_shared(requests: Requests, mask: npt.NDArray[np.bool_]) -> Counts:
-    access, addresses = requests.access, requests.addresses
+    access, addresses, width = requests.access, requests.addresses, requests.access.width_bytes
     match access.operation:
         case Operation.LOAD:
-            wavefronts = count_load_wavefronts(addresses, mask, access.width_bytes)
-            hardware = count_load_wavefronts_hardware(addresses, mask, access.width_bytes)
+            wavefronts = count_load_wavefronts(addresses, mask, width)
+            hardware = count_load_wavefronts_hardware(addresses, mask, width)
+            ideal = count_ideal_wavefronts(wavefronts, mask, width)
         case Operation.STORE:
-            wavefronts = hardware = count_store_wavefronts(addresses, mask, access.width_bytes)
+            wavefronts = hardware = count_store_wavefronts(addresses, mask, width)
+            ideal = count_ideal_wavefronts(wavefronts, mask, width)
         case _:
-            wavefronts = hardware = count_atomic_wavefronts(addresses, mask, access.width_bytes, access.modifiers)
-    ideal = count_ideal_wavefronts(wavefronts, mask, access.width_bytes)
+            wavefronts = hardware = count_atomic_wavefronts(addresses, mask, width, access.modifiers)
+            ideal = count_ideal_atomic_wavefronts(wavefronts, mask, width, access.modifiers)
     return _counts(len(mask), wavefronts=wavefronts, wavefronts_ideal=ideal, wavefronts_hardware=hardware)
 
 
@@ -120,21 +123,49 @@ def _count_copies(requests: Requests) -> Counts:
         message = f"{access.opcode}: asynchronous copies need their shared destinations"
         raise ArgumentError(message)
     copied = mask if requests.source_bytes is None else mask & (requests.source_bytes > 0)
-    if "BYPASS" in access.modifiers:
-        sectors = count_copy_sectors_bypass(requests.addresses, destinations, mask)
-        wavefronts = count_copy_wavefronts_bypass(requests.addresses, destinations, mask)
-    else:
-        sectors = count_sectors(requests.addresses, mask)
-        wavefronts = count_copy_wavefronts(requests.addresses, destinations, mask, access.width_bytes)
+    through = count_copy_wavefronts(requests.addresses, destinations, mask, copied, access.width_bytes)
+    ideal = count_ideal_wavefronts(through, mask, access.width_bytes)
+    if "BYPASS" not in access.modifiers:
+        sectors = count_sectors(requests.addresses, copied)
+        return _counts(
+            len(mask),
+            sectors=sectors,
+            sectors_ideal=count_ideal_sectors(sectors, copied, access.width_bytes),
+            tag_requests=count_tag_requests(requests.addresses, copied),
+            wavefronts=through,
+            wavefronts_ideal=ideal,
+            wavefronts_hardware=through,
+        )
+    lanes = select_bypass_lanes(destinations, _seen_past_guard(requests, copied))
+    sectors = count_bypass_sectors(requests.addresses, destinations, lanes)
+    around = count_bypass_wavefronts(requests.addresses, destinations, lanes)
+    around_ideal = count_ideal_wavefronts(around, lanes, access.width_bytes)
+    if "ZFILL" in access.modifiers:  # the source view counts it both as a copy around L1 and as one through it
+        around, around_ideal = around + through, around_ideal + ideal
     return _counts(
         len(mask),
         sectors=sectors,
-        sectors_ideal=count_ideal_sectors(sectors, copied, access.width_bytes),
-        tag_requests=count_tag_requests(requests.addresses, mask),
-        wavefronts=wavefronts,
-        wavefronts_ideal=count_ideal_wavefronts(wavefronts, mask, access.width_bytes),
-        wavefronts_hardware=wavefronts,
+        sectors_ideal=count_ideal_sectors(sectors, lanes, access.width_bytes),
+        tag_requests=count_tag_requests(requests.addresses, copied),
+        wavefronts=around,
+        wavefronts_ideal=around_ideal,
+        wavefronts_hardware=np.zeros_like(around),  # the data arrive from L2 by the fill path, not the data pipe
+        exact=False,
     )
+
+
+def _seen_past_guard(requests: Requests, copied: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return the lanes that the source view counts of a copy around L1 (rows `k_ac_cg16_mlo16`, `bypass16_*` under @P).
+
+    It misreads the guard: under `@P0` it counts no lane at all, under `@!P0` every lane that issues the instruction.
+    """
+    match requests.access.guard_negated:
+        case None:
+            return copied
+        case True:
+            return copied if requests.issued is None else requests.issued
+        case False:
+            return np.zeros_like(copied)
 
 
 def _count_matrices(requests: Requests) -> Counts:
@@ -165,7 +196,7 @@ def _counts(rows: int, *, exact: bool = True, **arrays: npt.NDArray[np.int64]) -
 
 def _check_shapes(requests: Requests) -> None:
     expected = (len(requests.mask), 32)
-    for name in ("addresses", "mask", "shared_addresses", "source_bytes", "generic_spaces"):
+    for name in ("addresses", "mask", "shared_addresses", "source_bytes", "generic_spaces", "issued"):
         array = getattr(requests, name)
         if array is not None and array.shape != expected:
             message = f"{requests.access.opcode}: {name} must have shape {expected}, got {array.shape}"

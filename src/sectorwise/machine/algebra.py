@@ -5,7 +5,7 @@ predicate (1 bit), word (32 bits), long (64 bits), single (float32), double (flo
 carried as the single of the same value. Integers carry no sign; the operation says how they are read.
 
 Arithmetic on floats keeps denormals. A single or half result that is not a number is the canonical one, 0x7fffffff or
-0x7fff; doubles keep the operand that is not a number, made quiet.
+0x7fff; doubles keep an operand that is not a number, made quiet: of several b, else c, else a.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ def multiply(a: Lanes, b: Lanes, rounding: Rounding) -> Lanes:
 def fma(a: Lanes, b: Lanes, c: Lanes, rounding: Rounding) -> Lanes:
     """The value of a * b + c in the operands' format, rounded once."""
     if a.dtype == np.float64:
-        return double_nan(_fma_double(a, b, c, rounding), a, b, c)
+        return double_nan(_fma_double(a, b, c, rounding), a, c, b)
     product = np.multiply(a, b, dtype=np.float64)
     if rounding is Rounding.NEAREST and a.dtype == np.float32:
         return canonical(_fma_single(product, c))
