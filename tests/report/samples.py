@@ -14,15 +14,27 @@ from sectorwise.analysis.data import (
     Launch,
     LimitationReport,
     MemorySite,
-    OccupancyUse,
     ResourceUse,
     Tool,
 )
+from sectorwise.analysis.describe_pace import (
+    describe_concurrency,
+    describe_occupancy,
+    describe_roofline,
+    describe_waves,
+)
 from sectorwise.binary.ir import Location
 from sectorwise.counting.request import Access, Operation, Space
+from sectorwise.device import load_device
 from sectorwise.machine.execution import Certainty, FaultKind, Site
-from sectorwise.model.occupancy import Limiter
+from sectorwise.model.concurrency import estimate_concurrency
+from sectorwise.model.occupancy import occupancy
+from sectorwise.model.pace import Pace
+from sectorwise.model.roofline import Level, draw_roofline, place_kernel
+from sectorwise.model.schedule import Access as Moved
+from sectorwise.model.schedule import Schedule, Slot
 from sectorwise.model.totals import sum_totals
+from sectorwise.model.waves import count_waves
 
 SOURCE = """\
 __device__ float read(const float* p, int i) { return p[i]; }
@@ -125,6 +137,24 @@ SITES = (
 )
 
 
+H200 = load_device("h200")
+HELD = occupancy(1024, 28, 5120, device=H200)
+PACE = Pace(
+    waves=count_waves(64, 2, H200.sm_count),
+    resident_warps_per_sm=32,
+    concurrency=estimate_concurrency(
+        Schedule((Slot(4, sets=0, load=Moved(512)), Slot(4, waits_for=(0,), branches=True)), repeats=True), 32, H200
+    ),
+    roofline=draw_roofline(H200),
+    kernel_roofline=place_kernel(
+        draw_roofline(H200), {Level.L2: 3e6, Level.L1: 1.4e7, Level.ISSUE: 40960}, 1e6, "fp32"
+    ),
+    operations=(("fp32", 1_000_000),),
+    operations_without_peak=(),
+    assumed=("nothing hits in L1: bytes at the L2 are an upper bound",),
+)
+
+
 def make_kernel(
     *,
     sites: tuple[MemorySite, ...] = SITES,
@@ -148,18 +178,10 @@ def make_kernel(
         ),
         sites=sites,
         totals=sum_totals(counts if sites else (), 40960),
-        occupancy=OccupancyUse(
-            limit_warps=2,
-            limit_registers=2,
-            limit_shared=3,
-            limit_shared_max_carveout=37,
-            limit_blocks=32,
-            limit_barriers=None,
-            shared_config_bytes=16384,
-            blocks_per_sm=2,
-            theoretical_pct=100.0,
-            limiter=Limiter.WARPS,
-        ),
+        occupancy=describe_occupancy(HELD),
+        waves=describe_waves(PACE.waves),
+        concurrency=describe_concurrency(PACE),
+        roofline=describe_roofline(PACE),
         traffic=None,
         time=None,
         faults=faults,

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from sectorwise.binary.ir import Location
     from sectorwise.counting.request import Operation, Space
     from sectorwise.machine.execution import Certainty, FaultKind
+    from sectorwise.model.cliffs import Step
+    from sectorwise.model.concurrency import Bound
     from sectorwise.model.occupancy import Limiter
+    from sectorwise.model.roofline import Level
     from sectorwise.model.totals import Totals
 
 SCHEMA: Final = "sectorwise.analysis/1"
@@ -81,6 +84,22 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
+class CliffUse:
+    """Where one resource alone would let one more block fit an SM, and where one would fall out; None: nowhere."""
+
+    gain: Step | None
+    loss: Step | None
+
+
+@dataclass(frozen=True, slots=True)
+class CliffsUse:
+    """Cliffs over registers a thread and over bytes of shared memory a block."""
+
+    registers: CliffUse
+    shared: CliffUse
+
+
+@dataclass(frozen=True, slots=True)
 class OccupancyUse:
     """Blocks that an SM holds at once, by each resource alone (None: it does not limit) and by all of them."""
 
@@ -94,6 +113,76 @@ class OccupancyUse:
     blocks_per_sm: int
     theoretical_pct: float
     limiter: Limiter
+    warps_per_sm: int
+    max_warps_per_sm: int
+    l1_bytes: int
+    cliffs: CliffsUse
+    assumed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WavesUse:
+    """How the blocks of the launch fill the device; as in `model.waves.Waves`, with its ratios worked out."""
+
+    waves: float
+    rounds: int
+    blocks_per_wave: int
+    blocks_last_wave: int
+    last_wave_pct: float
+    idle_sms_last_wave: int
+    most_blocks_an_sm: int
+    fewest_blocks_an_sm: int
+    slowdown_if_latency_bound: float
+    slowdown_if_throughput_bound: float
+
+
+@dataclass(frozen=True, slots=True)
+class ConcurrencyUse:
+    """Bytes in flight of the loop that loads the most; as in `model.concurrency.Concurrency`."""
+
+    warps_per_sm: int
+    sm_count: int
+    requested_bytes_per_sm: float
+    in_flight_bytes_per_sm: float
+    needed_bytes_per_sm: float
+    latency_ns: float
+    queued_ns: float
+    load_gbs: float
+    memory_busy: float
+    bound: Bound
+    assumed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LevelUse:
+    """A kernel at one level of the roofline: `amount` in bytes, or in warp instructions at `issue`; None: not known.
+
+    `ridge` is the intensity, operations of the roofline's data type by amount, from which on arithmetic is the limit.
+    `assumed` says why the level's ceiling is a guess.
+    """
+
+    level: Level
+    amount: float | None
+    ceiling_per_ns: float
+    least_ns: float | None
+    intensity: float | None
+    ridge: float
+    attainable_gflops: float | None
+    assumed: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineUse:
+    """The roofline with the kernel on it; `bound` is a level or `compute`: what takes the longest, `least_ns`."""
+
+    data_type: str
+    operations: int
+    peak_gflops: float
+    compute_ns: float
+    least_ns: float
+    bound: str
+    levels: tuple[LevelUse, ...]
+    assumed: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +261,9 @@ class KernelAnalysis:
     sites: tuple[MemorySite, ...]
     totals: Totals
     occupancy: OccupancyUse
+    waves: WavesUse
+    concurrency: ConcurrencyUse | None
+    roofline: RooflineUse
     traffic: None
     time: None
     faults: tuple[FaultReport, ...]

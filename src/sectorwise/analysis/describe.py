@@ -12,9 +12,14 @@ from sectorwise.analysis.data import (
     Launch,
     LimitationReport,
     MemorySite,
-    OccupancyUse,
     Output,
     ResourceUse,
+)
+from sectorwise.analysis.describe_pace import (
+    describe_concurrency,
+    describe_occupancy,
+    describe_roofline,
+    describe_waves,
 )
 from sectorwise.binary.ir import Location
 from sectorwise.launch.dtypes import ELEMENT_TYPES
@@ -27,7 +32,6 @@ if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction
     from sectorwise.machine.execution import Fault, Limitation, Site
     from sectorwise.model.kernel_model import KernelModel
-    from sectorwise.model.occupancy import Occupancy
 
 FAULT_CODES: Final = {FaultKind.OUT_OF_BOUNDS: "SW901", FaultKind.MISALIGNED: "SW902"}
 """Codes under which wrong accesses are reported."""
@@ -54,7 +58,10 @@ def describe_kernel(
         coverage=_describe_coverage(model),
         sites=tuple(_describe_site(site, places) for site in execution.sites),
         totals=model.totals,
-        occupancy=_describe_occupancy(model.occupancy),
+        occupancy=describe_occupancy(model.occupancy),
+        waves=describe_waves(model.pace.waves),
+        concurrency=describe_concurrency(model.pace),
+        roofline=describe_roofline(model.pace),
         traffic=None,
         time=None,
         faults=tuple(_describe_fault(fault, places) for fault in execution.faults),
@@ -99,21 +106,6 @@ def _describe_coverage(model: KernelModel) -> Coverage:
         sites=len(sites),
         sites_unknown=sum(site.unknown_because is not None for site in sites),
         sites_not_issued=len(in_code - listed),
-    )
-
-
-def _describe_occupancy(occupancy: Occupancy) -> OccupancyUse:
-    return OccupancyUse(
-        limit_warps=occupancy.limit_warps,
-        limit_registers=occupancy.limit_registers,
-        limit_shared=occupancy.limit_shared,
-        limit_shared_max_carveout=occupancy.limit_shared_max_carveout,
-        limit_blocks=occupancy.limit_blocks,
-        limit_barriers=occupancy.limit_barriers,
-        shared_config_bytes=occupancy.shared_config_bytes,
-        blocks_per_sm=occupancy.blocks_per_sm,
-        theoretical_pct=occupancy.theoretical_pct,
-        limiter=occupancy.limiter,
     )
 
 

@@ -57,6 +57,16 @@ def count_bypass_sectors(
     return count_distinct(_sector_moves(sources, destinations), lanes)
 
 
+def count_bypass_sectors_hardware(
+    sources: npt.NDArray[np.int64], destinations: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int64]:
+    """Count the sectors of copies around L1 as the pipe does: bytes [n, 32] to int64 [n].
+
+    One for each pair of a 32-byte destination block and a 128-byte source line.
+    """
+    return count_distinct(_pair_up(destinations >> 5, sources >> 7), mask)
+
+
 def count_bypass_wavefronts(
     sources: npt.NDArray[np.int64], destinations: npt.NDArray[np.int64], lanes: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int64]:

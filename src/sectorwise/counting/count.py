@@ -8,6 +8,7 @@ import numpy as np
 
 from sectorwise.counting.async_copy import (
     count_bypass_sectors,
+    count_bypass_sectors_hardware,
     count_bypass_wavefronts,
     count_copy_wavefronts,
     select_bypass_lanes,
@@ -112,6 +113,7 @@ def _count_generic(requests: Requests) -> Counts:
         wavefronts_ideal=in_shared.wavefronts_ideal,
         wavefronts_hardware=in_shared.wavefronts_hardware,
         sectors_local=in_local.sectors_local,
+        sectors_hardware=in_global.sectors_hardware,
         exact=in_shared.exact,
     )
 
@@ -124,48 +126,53 @@ def _count_copies(requests: Requests) -> Counts:
         raise ArgumentError(message)
     copied = mask if requests.source_bytes is None else mask & (requests.source_bytes > 0)
     through = count_copy_wavefronts(requests.addresses, destinations, mask, copied, access.width_bytes)
-    ideal = count_ideal_wavefronts(through, mask, access.width_bytes)
+    through_ideal = count_ideal_wavefronts(through, mask, access.width_bytes)
+    tags = count_tag_requests(requests.addresses, copied)
     if "BYPASS" not in access.modifiers:
         sectors = count_sectors(requests.addresses, copied)
         return _counts(
             len(mask),
             sectors=sectors,
             sectors_ideal=count_ideal_sectors(sectors, copied, access.width_bytes),
-            tag_requests=count_tag_requests(requests.addresses, copied),
+            tag_requests=tags,
             wavefronts=through,
-            wavefronts_ideal=ideal,
+            wavefronts_ideal=through_ideal,
             wavefronts_hardware=through,
         )
-    lanes = select_bypass_lanes(destinations, _seen_past_guard(requests, copied))
+    fills_apart = "ZFILL" in access.modifiers
+    seen = _see_past_guard(requests, copied if fills_apart else mask)
+    lanes = select_bypass_lanes(destinations, seen)
     sectors = count_bypass_sectors(requests.addresses, destinations, lanes)
     around = count_bypass_wavefronts(requests.addresses, destinations, lanes)
     around_ideal = count_ideal_wavefronts(around, lanes, access.width_bytes)
-    if "ZFILL" in access.modifiers:  # the source view counts it both as a copy around L1 and as one through it
-        around, around_ideal = around + through, around_ideal + ideal
+    if fills_apart:  # the source view counts it both as a copy around L1 and as one through it
+        around, around_ideal = around + through, around_ideal + through_ideal
+    moving = lanes if requests.source_bytes is None else lanes & (requests.source_bytes > 0)
     return _counts(
         len(mask),
         sectors=sectors,
-        sectors_ideal=count_ideal_sectors(sectors, lanes, access.width_bytes),
-        tag_requests=count_tag_requests(requests.addresses, copied),
+        sectors_ideal=count_ideal_sectors(sectors, moving, access.width_bytes),
+        tag_requests=tags,
         wavefronts=around,
         wavefronts_ideal=around_ideal,
         wavefronts_hardware=np.zeros_like(around),  # the data arrive from L2 by the fill path, not the data pipe
+        sectors_hardware=count_bypass_sectors_hardware(requests.addresses, destinations, copied),
         exact=False,
     )
 
 
-def _seen_past_guard(requests: Requests, copied: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """Return the lanes that the source view counts of a copy around L1 (rows `k_ac_cg16_mlo16`, `bypass16_*` under @P).
+def _see_past_guard(requests: Requests, lanes: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return the lanes that the source view counts of a copy around L1.
 
     It misreads the guard: under `@P0` it counts no lane at all, under `@!P0` every lane that issues the instruction.
     """
     match requests.access.guard_negated:
         case None:
-            return copied
+            return lanes
         case True:
-            return copied if requests.issued is None else requests.issued
+            return lanes if requests.issued is None else requests.issued
         case False:
-            return np.zeros_like(copied)
+            return np.zeros_like(lanes)
 
 
 def _count_matrices(requests: Requests) -> Counts:
@@ -180,7 +187,7 @@ def _count_matrices(requests: Requests) -> Counts:
 
 
 def _counts(rows: int, *, exact: bool = True, **arrays: npt.NDArray[np.int64]) -> Counts:
-    """Fill the quantities that do not apply with zeros."""
+    """Fill the quantities that do not apply with zeros; the pipe counts the sectors unless told otherwise."""
     zeros = np.zeros(rows, dtype=np.int64)
     return Counts(
         sectors=arrays.get("sectors", zeros),
@@ -190,6 +197,7 @@ def _counts(rows: int, *, exact: bool = True, **arrays: npt.NDArray[np.int64]) -
         wavefronts_ideal=arrays.get("wavefronts_ideal", zeros),
         wavefronts_hardware=arrays.get("wavefronts_hardware", zeros),
         sectors_local=arrays.get("sectors_local", zeros),
+        sectors_hardware=arrays.get("sectors_hardware", arrays.get("sectors", zeros)),
         exact=exact,
     )
 

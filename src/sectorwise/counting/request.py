@@ -74,7 +74,8 @@ class Requests:
 class Counts:
     """Counts of n requests, int64 [n] each, in the words of the profiler's source view.
 
-    `wavefronts_hardware` is what the L1 pipe counter counts; `exact` is False where a rule is a model.
+    `wavefronts_hardware` and `sectors_hardware` are what the L1 pipe counters count: passes over shared memory, and
+    sectors of global memory. `exact` is False where a rule is a model.
     """
 
     sectors: npt.NDArray[np.int64]
@@ -84,4 +85,5 @@ class Counts:
     wavefronts_ideal: npt.NDArray[np.int64]
     wavefronts_hardware: npt.NDArray[np.int64]
     sectors_local: npt.NDArray[np.int64]
+    sectors_hardware: npt.NDArray[np.int64]
     exact: bool = True

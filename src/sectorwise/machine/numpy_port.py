@@ -219,7 +219,10 @@ class NumpyPort:
         width = access.width_bytes
         sizes = None if source_bytes is None else np.minimum(source_bytes.astype(np.int64), width)
         target, source = _signed(shared_address), _signed(global_address)
-        self._count(access, source, secondary=target, source_bytes=sizes)
+        issued = None
+        if access.guard_negated:
+            issued = np.ones((self.warps, 32), np.bool_) if self.group is None else self.group
+        self._count(access, source, secondary=target, source_bytes=sizes, issued=issued)
         request = self._request()
         reading = request
         if sizes is not None:
@@ -281,6 +284,7 @@ class NumpyPort:
         *,
         secondary: npt.NDArray[np.int64] | None = None,
         source_bytes: npt.NDArray[np.int64] | None = None,
+        issued: Mask | None = None,
     ) -> Mask | None:
         """Counts the request; returns the lanes whose address is known, None for all."""
         counter = self.counters[self._index()]
@@ -289,7 +293,7 @@ class NumpyPort:
         if known is not None:
             lanes = known if lanes is None else lanes & known
         spaces = generic_spaces(self.memory.bound, address) if access.space is Space.GENERIC else None
-        record(counter, Patterns(self.warps, self.issuing, address, lanes, secondary, source_bytes, spaces))
+        record(counter, Patterns(self.warps, self.issuing, address, lanes, secondary, source_bytes, spaces, issued))
         if self.observers:
             self._show(access, address, lanes)
         return known

@@ -28,7 +28,7 @@ _MEMO_LIMIT = 1 << 14
 _MEMO_ROWS = 64
 """Above this many distinct patterns in one issue, counting them together is faster than looking each up."""
 
-_COUNTS = 7
+_COUNTS = 8
 _MULTIPLIERS = np.random.default_rng(0x5EC7).integers(1, 1 << 62, 256, np.uint64) * np.uint64(2) + np.uint64(1)
 
 
@@ -53,7 +53,8 @@ class Patterns:
 
     `issuing` of the warps issue it; the others have no active lane. `primary` are the addresses that count,
     `secondary` the shared destination of async copies, `source_bytes` their source size, `generic_spaces` the space of
-    each lane of a generic access.
+    each lane of a generic access, `issued` the lanes that issue, where the addresses of those that the guard stops
+    matter too.
     """
 
     warps: int
@@ -63,6 +64,7 @@ class Patterns:
     secondary: Addresses | None = None
     source_bytes: Addresses | None = None
     generic_spaces: npt.NDArray[np.int8] | None = None
+    issued: Lanes | None = None
 
 
 def record(counter: SiteCounter, patterns: Patterns) -> None:
@@ -85,7 +87,8 @@ def close_site(counter: SiteCounter, unknown_because: str | None) -> Site:
         certainty = Certainty.ASSUMED
     elif counter.modelled:
         certainty = Certainty.MODELLED
-    sectors, sectors_ideal, tags, wavefronts, wavefronts_ideal, hardware, local = (int(sum_) for sum_ in counter.sums)
+    *counts, sectors_hardware = (int(total) for total in counter.sums)
+    sectors, sectors_ideal, tags, wavefronts, wavefronts_ideal, hardware, local = counts
     return Site(
         counter.instruction,
         counter.access,
@@ -100,6 +103,7 @@ def close_site(counter: SiteCounter, unknown_because: str | None) -> Site:
         local,
         certainty,
         unknown_because if counter.unknown else None,
+        sectors_hardware,
     )
 
 
@@ -107,22 +111,29 @@ def _make_columns(patterns: Patterns) -> list[Keys]:
     """What tells requests apart, `[warps or 1, columns]` each.
 
     The mask; for each kind of address 32 differences to the first active lane and that lane's place in its period;
-    32 source sizes; 32 spaces.
+    the lanes that issue; 32 source sizes; 32 spaces.
     """
-    active, warps = patterns.active, patterns.warps
+    active, warps, issued = patterns.active, patterns.warps, patterns.issued
     columns: list[Keys] = []
     if active is None:
         columns.append(np.full((1, 1), ALL_LANES, np.int64))
     else:
-        columns.append(np.packbits(active, axis=1, bitorder="little").view("<u4").astype(np.int64))
+        columns.append(_pack(active))
     for addresses in (patterns.primary, patterns.secondary):
         if addresses is not None:
-            columns.extend(_relate(addresses, active, warps))
+            columns.extend(_relate(addresses, active if issued is None else issued, warps))
+    if issued is not None:
+        columns.append(_pack(issued))
     for amounts in (patterns.source_bytes, patterns.generic_spaces):
         if amounts is not None:
             numbers = np.broadcast_to(amounts, (amounts.shape[0], 32)).astype(np.int64)
             columns.append(numbers if active is None else np.where(active, numbers, 0))
     return columns
+
+
+def _pack(lanes: Lanes) -> Keys:
+    """Lanes as one number a row, `[rows, 1]`."""
+    return np.packbits(lanes, axis=1, bitorder="little").view("<u4").astype(np.int64)
 
 
 def _relate(addresses: Addresses, active: Lanes | None, warps: int) -> tuple[Addresses, Addresses]:
@@ -170,7 +181,7 @@ def _find_distinct_rows(rows: Keys) -> tuple[npt.NDArray[np.intp], npt.NDArray[n
 
 
 def _count(counter: SiteCounter, keys: Keys, patterns: Patterns) -> npt.NDArray[np.int64]:
-    """Counts `[rows, 7]` of distinct keys, from the memo where they are few."""
+    """Counts `[rows, 8]` of distinct keys, from the memo where they are few."""
     if len(keys) > _MEMO_ROWS:
         return _count_keys(counter, keys, patterns)
     names = [key.tobytes() for key in keys]
@@ -189,16 +200,19 @@ def _count_keys(counter: SiteCounter, keys: Keys, patterns: Patterns) -> npt.NDA
     at = 1
     addresses = _restore(keys, at)
     at += 33
-    secondary = source_bytes = spaces = None
+    secondary = source_bytes = spaces = issued = None
     if patterns.secondary is not None:
         secondary = _restore(keys, at)
         at += 33
+    if patterns.issued is not None:
+        issued = unpack(keys[:, at].astype(np.uint32))
+        at += 1
     if patterns.source_bytes is not None:
         source_bytes = keys[:, at : at + 32]
         at += 32
     if patterns.generic_spaces is not None:
         spaces = keys[:, at : at + 32].astype(np.int8)
-    counts = count_requests(Requests(counter.access, addresses, mask, secondary, source_bytes, spaces))
+    counts = count_requests(Requests(counter.access, addresses, mask, secondary, source_bytes, spaces, issued))
     counter.modelled |= not counts.exact
     fields = (
         counts.sectors,
@@ -208,6 +222,7 @@ def _count_keys(counter: SiteCounter, keys: Keys, patterns: Patterns) -> npt.NDA
         counts.wavefronts_ideal,
         counts.wavefronts_hardware,
         counts.sectors_local,
+        counts.sectors_hardware,
     )
     return np.stack(fields, axis=1)
 

@@ -29,7 +29,8 @@ _PASSES_SKIPPED = 4
 _PASSES_COUNTED = 12
 _BUSIEST = 0.9999
 _BUSY_ENOUGH = 0.9
-_HALVINGS = 24
+_MOST_TRIALS = 30
+_SOLVED = 2e-5
 
 
 class Bound(StrEnum):
@@ -113,7 +114,7 @@ def estimate_concurrency(
         pass_ns = max(walk.pass_cycles, issue_cycles) / cycles_per_ns
         return walk, pass_ns, sms * warps_per_sm * schedule.dram_bytes / pass_ns
 
-    busy = _solve(lambda trial: load_memory(trial)[2] / memory.ceiling_gbs)
+    busy = _solve(lambda trial: load_memory(trial)[2] / memory.ceiling_gbs) if schedule.dram_bytes else 0.0
     walk, pass_ns, dram_gbs = load_memory(busy)
     bound = Bound.MEMORY if busy >= _BUSY_ENOUGH else Bound.LATENCY
     if issue_cycles >= walk.pass_cycles:
@@ -215,12 +216,22 @@ def _draw_latencies(access: Access, draws: _Draws, load: int, memory: MemoryMode
 
 
 def _solve(demand: Callable[[float], float]) -> float:
-    """The busy part of the memory's time at which what the warps demand is what it serves; demand falls with it."""
+    """The busy part of the memory's time at which what the warps demand is what it serves; demand falls with it.
+
+    Regula falsi in the Illinois variant: a handful of walks, where halving takes fourteen.
+    """
     low, high = 0.0, _BUSIEST
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if demand(middle) > middle:
-            low = middle
+    over, under = demand(low), demand(high) - high
+    if under >= 0:
+        return high
+    busy = low
+    for _ in range(_MOST_TRIALS):
+        busy = (low * under - high * over) / (under - over)
+        excess = demand(busy) - busy
+        if abs(excess) < _SOLVED:
+            break
+        if excess > 0:
+            low, over, under = busy, excess, under / 2
         else:
-            high = middle
-    return (low + high) / 2
+            high, under, over = busy, excess, over / 2
+    return busy

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sectorwise.model.occupancy import occupancy
+from sectorwise.model.pace import estimate_pace
 from sectorwise.model.totals import count_instructions, sum_totals
 
 if TYPE_CHECKING:
     from sectorwise.binding import BoundLaunch
     from sectorwise.machine.execution import Execution
     from sectorwise.model.occupancy import Occupancy
+    from sectorwise.model.pace import Pace
     from sectorwise.model.totals import Totals
 
 
@@ -23,6 +25,7 @@ class KernelModel:
     execution: Execution
     totals: Totals
     occupancy: Occupancy
+    pace: Pace
 
 
 def model_kernel(bound: BoundLaunch, execution: Execution) -> KernelModel:
@@ -35,9 +38,11 @@ def model_kernel(bound: BoundLaunch, execution: Execution) -> KernelModel:
         device=bound.device,
         barriers=needs.barriers,
     )
+    totals = sum_totals(execution.sites, count_instructions(bound.kernel, execution.issued))
     return KernelModel(
         bound=bound,
         execution=execution,
-        totals=sum_totals(execution.sites, count_instructions(bound.kernel, execution.issued)),
+        totals=totals,
         occupancy=held,
+        pace=estimate_pace(bound, execution, totals, held),
     )

@@ -74,18 +74,28 @@ class Schedule:
         return sum(access.request_bytes * access.dram_share for access in accesses)
 
 
-def schedule_loop(kernel: Kernel, accesses: Mapping[int, Access] | None = None) -> Schedule:
+def schedule_loop(
+    kernel: Kernel, accesses: Mapping[int, Access] | None = None, issued: Sequence[int] | None = None
+) -> Schedule:
     """The schedule of the innermost loop that loads the most from global memory, else that of the whole kernel.
 
     `accesses` says what the memory instruction of that index moves a warp; an instruction that is not in it is taken
-    as 32 neighbouring lanes of its own width, all from DRAM.
+    as 32 neighbouring lanes of its own width, all from DRAM. `issued` [instructions] says how many warps issued each
+    instruction of a launch: then that loop counts which loaded the most over the launch, if it loaded more than the
+    code outside of it, and instructions that no warp issued are left out.
     """
-    loops = find_loops(kernel.instructions)
+    code = [each for each in kernel.instructions if issued is None or issued[each.index] or each.opcode == "EXIT"]
+    loops = find_loops(code)
     schedules = [_schedule(loop, accesses or {}, repeats=True) for loop in loops]
-    loading = [schedule for schedule in schedules if schedule.load_bytes]
-    if loading:
-        return max(loading, key=lambda schedule: schedule.load_bytes)
-    return _schedule(_cut_at_end(kernel.instructions), accesses or {}, repeats=False)
+    loading = [(schedule, loop) for schedule, loop in zip(schedules, loops, strict=True) if schedule.load_bytes]
+    whole = _schedule(_cut_at_end(code), accesses or {}, repeats=False)
+    if not loading:
+        return whole
+    if issued is None:
+        return max(loading, key=lambda pair: pair[0].load_bytes)[0]
+    loaded = [_load_bytes(loop, accesses or {}, issued) for _, loop in loading]
+    most = max(loaded)
+    return loading[loaded.index(most)][0] if 2 * most >= _load_bytes(code, accesses or {}, issued) else whole
 
 
 def find_loops(instructions: Sequence[Instruction]) -> tuple[tuple[Instruction, ...], ...]:
@@ -104,6 +114,16 @@ def find_loops(instructions: Sequence[Instruction]) -> tuple[tuple[Instruction, 
         if not any(other != span and span[0] <= other[0] and other[1] <= span[1] for other in spans)
     ]
     return tuple(tuple(instructions[first : last + 1]) for first, last in innermost)
+
+
+def _load_bytes(instructions: Sequence[Instruction], accesses: Mapping[int, Access], issued: Sequence[int]) -> float:
+    """Bytes that the instructions loaded from global memory over the launch."""
+    slots = (_read_slot(instruction, accesses) for instruction in instructions)
+    return sum(
+        slot.load.request_bytes * int(issued[instruction.index])
+        for instruction, slot in zip(instructions, slots, strict=True)
+        if slot.load
+    )
 
 
 def load_width_bytes(instruction: Instruction) -> int:

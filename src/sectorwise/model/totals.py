@@ -69,7 +69,7 @@ def sum_totals(sites: Sequence[Site], instructions: int) -> Totals:
     return Totals(
         instructions=instructions,
         global_load_requests=sum(site.executed for site in loads),
-        global_load_sectors=_add(loads, lambda site: site.sectors),
+        global_load_sectors=_add(loads, lambda site: site.sectors_hardware),
         global_store_requests=sum(site.executed for site in stores),
         global_store_sectors=_add(stores, lambda site: site.sectors),
         global_atom_requests=sum(site.executed for site in device if site.access.operation is Operation.ATOMIC),

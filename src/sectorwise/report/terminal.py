@@ -7,6 +7,8 @@ from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from sectorwise.device import load_device
+from sectorwise.report.concurrency import write_concurrency
 from sectorwise.report.figures import name_operation, write_bytes
 from sectorwise.report.page import Page, Role, clip, measure, paint, tidy
 from sectorwise.report.sites import write_header, write_sites
@@ -52,7 +54,7 @@ def _write_title(analysis: Analysis, page: Page) -> str:
 
 def _write_kernel(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Iterator[str]:
     yield _write_rule(_name_launch(kernel), page)
-    yield from _write_facts(kernel, page)
+    yield from _write_facts(analysis, kernel, page)
     if kernel.sites:
         yield ""
         yield from write_header(page)
@@ -88,7 +90,7 @@ def _write_rule(title: str, page: Page) -> str:
     )
 
 
-def _write_facts(kernel: KernelAnalysis, page: Page) -> Iterator[str]:
+def _write_facts(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Iterator[str]:
     coverage, resources = kernel.coverage, kernel.resources
     blocks = (
         f"all {coverage.blocks_total:,} blocks executed".replace("all 1 blocks", "its one block")
@@ -102,10 +104,7 @@ def _write_facts(kernel: KernelAnalysis, page: Page) -> Iterator[str]:
         f"  {resources.registers_per_thread} registers, {write_bytes(resources.local_bytes_per_thread)} local a thread"
         f" · {shared} shared a block",
     )
-    occupancy = kernel.occupancy
-    blocks = "1 block" if occupancy.blocks_per_sm == 1 else f"{occupancy.blocks_per_sm} blocks"
-    limiter = {"shared": "shared memory", "blocks": "the number of blocks"}.get(occupancy.limiter, occupancy.limiter)
-    yield f"  occupancy {occupancy.theoretical_pct:.4g} %: {blocks} an SM, limited by {limiter}"
+    yield from write_concurrency(kernel, load_device(analysis.device.id).sm_count, page)
 
 
 def _write_lines(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Iterator[str]:
