@@ -33,7 +33,7 @@ _UPDATES: dict[str, Callable[[Values, Values], Values]] = {
 
 def _signed(update: Callable[[Values, Values], Values]) -> Callable[[Values, Values], Values]:
     def run_signed(old: Values, operand: Values) -> Values:
-        kind = np.int32 if old.dtype.itemsize == 4 else np.int64
+        kind: Any = np.int32 if old.dtype.itemsize == 4 else np.int64
         return update(old.view(kind), operand.view(kind)).view(old.dtype)
 
     return run_signed
@@ -44,18 +44,18 @@ def _signed(update: Callable[[Values, Values], Values]) -> Callable[[Values, Val
     st.sampled_from([4, 8]),
     st.integers(1, 5),
     st.sampled_from([1, 3, 64]),
-    st.booleans(),
+    st.sampled_from([0.7, 1.0]),
     st.integers(0, 1 << 30),
 )
-def test_lanes_see_each_other_in_order(name: str, size: int, warps: int, cells: int, masked: bool, seed: int) -> None:
+def test_lanes_see_each_other_in_order(name: str, size: int, warps: int, cells: int, share: float, seed: int) -> None:
     random = np.random.default_rng(seed)
-    kind = np.uint32 if size == 4 else np.uint64
-    content = random.integers(0, 9, cells).astype(kind)
+    kind: Any = np.uint32 if size == 4 else np.uint64
+    content: Values = random.integers(0, 9, cells).astype(kind)
     if name.endswith(".S"):
         content -= kind(4)
     index = random.integers(0, cells, (warps, 32)) * size
-    operand = random.integers(0, 9, (warps, 32)).astype(kind) - kind(4 if name.endswith(".S") else 0)
-    active = random.random((warps, 32)) < 0.7 if masked else None
+    operand: Values = random.integers(0, 9, (warps, 32)).astype(kind) - kind(4 if name.endswith(".S") else 0)
+    active = random.random((warps, 32)) < share if share < 1 else None
     base = name.removesuffix(".S")
     update = _signed(_UPDATES[base]) if name.endswith(".S") else _UPDATES[base]
     modifiers = (base, f"S{8 * size}") if name.endswith(".S") else (base,)

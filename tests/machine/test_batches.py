@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 from sectorwise.machine import numpy_engine
@@ -14,6 +13,7 @@ from tests.machine.test_memory import SOURCE as MEMORY
 from tests.machine.test_outputs import SOURCE as OUTPUTS
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
     from sectorwise.counting.request import Access

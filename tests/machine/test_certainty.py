@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sectorwise.machine.execution import Certainty, Site
-from tests.machine.launching import Run, find_line, run
+from tests.machine.launching import Run, find_line, run, run_assembly
 
 SOURCE = r"""
 extern "C" __global__ void clocked(const int* in, int* out) {
@@ -55,6 +55,12 @@ extern "C" __global__ void cleared(float* out, float* in) {
 extern "C" __global__ void unknown_branch(int* out) {
   if (clock() & 1) out[threadIdx.x] = 1;    // a coin
   out[threadIdx.x + 32] = 2;                // after the coin
+}
+extern "C" __global__ void unknown_way(volatile int* out) {
+  out[threadIdx.x] = 1;                     // before the fork
+  unsigned t = clock();                     // the fork
+  if (t & 1) { for (int i = 0; i < 9; ++i) out[i] += t; __syncwarp(); }
+  out[threadIdx.x + 32] = 2;                // after the fork
 }
 extern "C" __global__ void noisy(const int* in, const int* index, int* out) {
   out[threadIdx.x] = in[index[threadIdx.x] & 31];    // indexed by noise
@@ -150,8 +156,42 @@ def test_a_known_value_wipes_out_an_inexact_one_in_memory() -> None:
 def test_unknown_condition_is_a_limitation_and_not_taken() -> None:
     done = run(SOURCE, "unknown_branch<<<1, 32>>>(i32[64])")
     (after,) = _sites(done, "// after the coin")
-    assert after.certainty in {Certainty.ASSUMED, Certainty.EXACT}
+    assert after.unknown_because is None
+    assert after.certainty is Certainty.EXACT  # the coin is a guard here: nobody's way depends on it
     assert any("clock" in limitation.because for limitation in done.execution.limitations)
+    np.testing.assert_array_equal(done.output(0), [0] * 32 + [2] * 32)
+
+
+def test_way_that_depends_on_an_unknown_value_makes_what_follows_assumed() -> None:
+    done = run(SOURCE, "unknown_way<<<1, 32>>>(i32[64])")
+    (before,) = _sites(done, "// before the fork")
+    (after,) = _sites(done, "// after the fork")
+    assert (before.certainty, after.certainty) == (Certainty.EXACT, Certainty.ASSUMED)
+    because = [limitation.because for limitation in done.execution.limitations]
+    assert len(because) == 1
+    assert "taken not to" in because[0]
+    assert f"line {find_line(SOURCE, '// the fork')}" in because[0]
+
+
+def test_what_an_unknown_guard_may_have_written_is_unknown() -> None:
+    code = """
+        S2R R0, SR_TID.X
+        CS2R.32 R1, SR_CLOCKLO
+        LDC.64 R2, c[0x0][0x210]
+        ISETP.GT.AND P0, PT, R1, 0x7, PT
+        IMAD.MOV.U32 R4, RZ, RZ, 0x1
+        @P0 MOV R0, 0x5
+        IMAD.WIDE R2, R0, 0x4, R2
+        @P0 STG.E [R2.64+0x80], R4
+        STG.E [R2.64], R4
+        EXIT
+    """
+    done = run_assembly(code, "k<<<1, 32>>>(i32[64])")
+    guarded, plain = done.execution.sites
+    assert (guarded.executed, plain.executed) == (1, 1)
+    for site in (guarded, plain):
+        assert "CS2R at line 2" in str(site.unknown_because)
+    assert not done.output(0).any()
 
 
 def test_contents_that_are_noise_make_addresses_assumed() -> None:

@@ -57,7 +57,8 @@ extern "C" __global__ void stage(const float* in, float* out) {
   __shared__ __align__(16) float values[128];
   unsigned to = __cvta_generic_to_shared(values + 4 * threadIdx.x);
   int bytes = threadIdx.x % 5 * 4;
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(to), "l"(in + 4 * (31 - threadIdx.x)), "r"(bytes));
+  const float* from = in + 4 * (31 - threadIdx.x);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(bytes));
   asm volatile("cp.async.wait_all;" ::: "memory");
   __syncwarp();
   for (int i = 0; i < 4; ++i) out[threadIdx.x + 32 * i] = values[threadIdx.x + 32 * i];

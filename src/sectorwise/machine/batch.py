@@ -68,6 +68,7 @@ class Batch:
     votes: npt.NDArray[np.int64]
     last_vote: npt.NDArray[np.int64]
     unsettled: bool = False
+    some_assumed: bool = False
     clock: int = 0
     constants: dict[tuple[int, int], npt.NDArray[Any]] = field(default_factory=dict)
 

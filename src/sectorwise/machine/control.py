@@ -101,7 +101,7 @@ def _judge_condition(batch: Batch, frame: Frame, instruction: Instruction, level
     if frame.group is not None:
         touched = touched & frame.group
     rows = np.arange(frame.warps) if frame.rows is None else frame.rows
-    batch.assumed[rows[touched.any(axis=1)]] = True
+    batch.assumed[rows[touched.any(axis=1)]] = batch.some_assumed = True
     if how_sure < UNKNOWN:
         return taken
     batch.tally.unknown_conditions.add(instruction.index)

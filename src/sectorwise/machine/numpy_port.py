@@ -39,8 +39,8 @@ class NumpyPort:
     """`Port` for the warps `rows` of a batch; the engine sets the fields that change with each instruction.
 
     `group` are the lanes that issue together (None: all 32 of each warp), `lanes` those of them that the guard lets
-    execute, `mask` those whose registers are written: None also where all others have exited. `level` is the taint
-    joined from what the instruction has read so far.
+    execute, `mask` those whose registers are written (None also where all others have exited), `kept` the same without
+    the guard. `level` is the taint joined from what the instruction has read so far, `guard_level` that of its guard.
     """
 
     algebra: Algebra[Any]
@@ -57,6 +57,8 @@ class NumpyPort:
     step: Step
     assumed: bool = False
     group: Mask | None = None
+    kept: Mask | None = None
+    guard_level: Levels | None = None
     lanes: Mask | None = None
     mask: Mask | None = None
     level: Levels | None = None
@@ -111,6 +113,9 @@ class NumpyPort:
             if level is not None and (uniform or self.step.cross_lane):
                 level = across_lanes(level, self.lanes if level.shape[1] != 1 else None)
             self.window.write_taint(slot, level, mask)
+            if self.guard_level is not None:
+                # Whether these lanes were written is no surer than the guard.
+                self.window.write_taint(slot, join(self.window.taints.get(slot), self.guard_level), self.kept)
 
     def _uniform_mask(self) -> Mask | None:
         if self.mask is None or self.lanes is None:
@@ -313,9 +318,11 @@ class NumpyPort:
         level: Levels | None = None
         for slot in self.step.address_slots:
             level = join(level, self.window.taints.get(slot))
-        if self.step.guard_slot is not None:
-            level = join(level, self.window.taints.get(self.step.guard_slot))
         how_sure = worst(level, lanes)
+        if self.guard_level is not None:
+            # Also a lane that the guard stops might have accessed.
+            level = join(level, self.guard_level)
+            how_sure = max(how_sure, worst(self.guard_level, self.group))
         counter.assumed |= how_sure == INEXACT
         if level is None or how_sure < UNKNOWN:
             return None

@@ -71,12 +71,8 @@ def record(counter: SiteCounter, patterns: Patterns) -> None:
     """Adds the requests of one issue to a site."""
     counter.executed += patterns.issuing
     counter.lanes += patterns.warps * 32 if patterns.active is None else int(np.count_nonzero(patterns.active))
-    keys = _make_keys(patterns)
-    if len(keys) == 1:
-        counter.sums += _count(counter, keys, patterns)[0] * patterns.warps
-        return
-    distinct, multiplicity = _find_distinct(keys)
-    counter.sums += multiplicity @ _count(counter, distinct, patterns)
+    keys, multiplicity = _find_distinct(_make_columns(patterns), patterns.warps)
+    counter.sums += multiplicity @ _count(counter, keys, patterns)
 
 
 def record_silent(counter: SiteCounter, warps: int) -> None:
@@ -111,11 +107,11 @@ def close_site(counter: SiteCounter, unknown_because: str | None) -> Site:
     )
 
 
-def _make_keys(patterns: Patterns) -> Keys:
-    """Rows that are equal where the counts are; a single row where all warps are alike.
+def _make_columns(patterns: Patterns) -> list[Keys]:
+    """What tells requests apart, `[warps or 1, columns]` each.
 
-    Columns: the mask; for each kind of address 32 differences to the first active lane and that lane's place in its
-    period; the lanes that issue; 32 source sizes; 32 spaces.
+    The mask; for each kind of address 32 differences to the first active lane and that lane's place in its period;
+    the lanes that issue; 32 source sizes; 32 spaces.
     """
     active, warps, issued = patterns.active, patterns.warps, patterns.issued
     columns: list[Keys] = []
@@ -132,8 +128,7 @@ def _make_keys(patterns: Patterns) -> Keys:
         if amounts is not None:
             numbers = np.broadcast_to(amounts, (amounts.shape[0], 32)).astype(np.int64)
             columns.append(numbers if active is None else np.where(active, numbers, 0))
-    rows = max(column.shape[0] for column in columns)
-    return np.concatenate([np.broadcast_to(column, (rows, column.shape[1])) for column in columns], axis=1)
+    return columns
 
 
 def _pack(lanes: Lanes) -> Keys:
@@ -154,14 +149,35 @@ def _relate(addresses: Addresses, active: Lanes | None, warps: int) -> tuple[Add
     return np.where(active, full - first, 0), place
 
 
-def _find_distinct(keys: Keys) -> tuple[Keys, npt.NDArray[np.int64]]:
-    """Distinct rows and how often each occurs: by a hash, checked, so that no collision can pass."""
-    hashes = keys.view(np.uint64) @ _MULTIPLIERS[: keys.shape[1]]
+def _find_distinct(columns: list[Keys], warps: int) -> tuple[Keys, npt.NDArray[np.int64]]:
+    """Distinct rows of all columns side by side, and how often each occurs."""
+    columns = [_shrink(column) for column in columns]
+    varying = [column for column in columns if len(column) > 1]
+    if not varying:
+        return np.concatenate(columns, axis=1), np.array([warps], np.int64)
+    first, multiplicity = _find_distinct_rows(varying[0] if len(varying) == 1 else np.concatenate(varying, axis=1))
+    parts = [c[first] if len(c) > 1 else np.broadcast_to(c, (len(first), c.shape[1])) for c in columns]
+    return np.concatenate(parts, axis=1), multiplicity
+
+
+def _shrink(column: Keys) -> Keys:
+    """One row where all rows are alike: mostly they are."""
+    if len(column) > 1 and np.array_equal(column[0], column[-1]) and bool((column == column[:1]).all()):
+        return column[:1]
+    return column
+
+
+def _find_distinct_rows(rows: Keys) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    """First occurrence of each distinct row, and how often it occurs: by a hash, checked, so no collision can pass."""
+    if rows.shape[1] == 1:
+        _, first, multiplicity = np.unique(rows[:, 0], return_index=True, return_counts=True)
+        return first, multiplicity
+    hashes = rows.view(np.uint64) @ _MULTIPLIERS[: rows.shape[1]]
     _, first, inverse, multiplicity = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
-    distinct = keys[first]
-    if np.array_equal(distinct[inverse], keys):
-        return distinct, multiplicity
-    return np.unique(keys, axis=0, return_counts=True)
+    if np.array_equal(rows[first][inverse], rows):
+        return first, multiplicity
+    _, first, multiplicity = np.unique(rows, axis=0, return_index=True, return_counts=True)
+    return first, multiplicity
 
 
 def _count(counter: SiteCounter, keys: Keys, patterns: Patterns) -> npt.NDArray[np.int64]:
