@@ -12,24 +12,29 @@ each access goes through L1, and lanes with different indices touch different li
 ## Example
 
 ```cuda
-// sectorwise: launch lookup<<<4, 128>>>(i32[512]=uniform(1), f32[512])
-extern "C" __global__ void lookup(const int* index, float* out) {
-    float table[16];
-    int i = blockIdx.x * 128 + threadIdx.x;
-    for (int k = 0; k < 16; ++k) table[k] = k * 0.5f + i;
-    out[i] = table[index[i] & 15];  // not known before the launch
+// sectorwise: launch count_digits<<<4, 128>>>(i32[512*8]=uniform(1), i32[512])
+extern "C" __global__ void count_digits(const int* numbers, int* out) {
+    int counts[16] = {}, i = blockIdx.x * 128 + threadIdx.x;
+    for (int k = 0; k < 8; ++k) counts[numbers[k * 512 + i] & 15] += k;  // not known before the launch
+    int most = 0;
+    for (int k = 0; k < 16; ++k) most = max(most, counts[k]);
+    out[i] = most;
 }
 ```
 
 ## Use instead
 
-Unroll so that every index is a constant, or put the table into shared memory or compute its entry.
+Unroll so that every index is a constant, or keep the array in shared memory, each lane's in a bank of its own.
 
 ```cuda
-// sectorwise: launch lookup_computed<<<4, 128>>>(i32[512]=uniform(1), f32[512])
-extern "C" __global__ void lookup_computed(const int* index, float* out) {
-    int i = blockIdx.x * 128 + threadIdx.x;
-    out[i] = (index[i] & 15) * 0.5f + i;
+// sectorwise: launch count_in_shared<<<4, 128>>>(i32[512*8]=uniform(1), i32[512])
+extern "C" __global__ void count_in_shared(const int* numbers, int* out) {
+    __shared__ int counts[16][128];
+    int lane = threadIdx.x, i = blockIdx.x * 128 + lane, most = 0;
+    for (int k = 0; k < 16; ++k) counts[k][lane] = 0;
+    for (int k = 0; k < 8; ++k) counts[numbers[k * 512 + i] & 15][lane] += k;
+    for (int k = 0; k < 16; ++k) most = max(most, counts[k][lane]);
+    out[i] = most;
 }
 ```
 

@@ -25,7 +25,7 @@ extern "C" __global__ void copy_shifted(const float* in, float4* out) {
 // sectorwise: launch copy_aligned<<<2, 128>>>(f32[1040], f32[1024])
 extern "C" __global__ void copy_aligned(const float* in, float4* out) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    out[i] = reinterpret_cast<const float4*>(in + 4)[i];
+    out[i] = reinterpret_cast<const float4*>(in + 8)[i];
 }
 ```
 

@@ -13,22 +13,20 @@ up, so that small overruns often go unnoticed until they do not.
 ## Example
 
 ```cuda
-// sectorwise: launch neighbours<<<8, 128>>>(f32[1024], f32[1024])
-extern "C" __global__ void neighbours(const float* in, float* out) {
+// sectorwise: launch scale<<<8, 128>>>(f32[1000])
+extern "C" __global__ void scale(float* values) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    out[i] = in[i] + in[i + 1];  // the last thread reads past the end
+    values[i] *= 2;  // 1,024 threads, 1,000 values
 }
 ```
 
 ## Use instead
 
 ```cuda
-// sectorwise: launch neighbours_within<<<8, 128>>>(f32[1024], f32[1024], n=1024)
-extern "C" __global__ void neighbours_within(const float* in, float* out, int n) {
+// sectorwise: launch scale_guarded<<<8, 128>>>(f32[1000], n=1000)
+extern "C" __global__ void scale_guarded(float* values, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    float next = 0;
-    if (i + 1 < n) next = in[i + 1];
-    out[i] = in[i] + next;
+    if (i < n) values[i] *= 2;
 }
 ```
 

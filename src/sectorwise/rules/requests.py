@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -67,7 +66,9 @@ def report_sectors(model: KernelModel, sites: Iterable[Site], wording: Wording) 
         picture = None if pattern is None else draw_sectors(group[0], pattern)
         real, ideal = sum(site.sectors for site in group), sum(site.sectors_ideal for site in group)
         evidence = Evidence(SECTORS, real, ideal, sum(site.executed for site in group), picture)
+        counts = None if pattern is None else (pattern.sectors, pattern.sectors_ideal)
         words = "" if pattern is None else wording.describe(find_sector_shape(group[0], pattern), pattern)
+        words = _complete(words, group, counts, evidence)
         yield _make(group, wording, words, evidence, price_sectors(model, real - ideal))
 
 
@@ -78,31 +79,35 @@ def report_wavefronts(model: KernelModel, sites: Iterable[Site], wording: Wordin
         picture = None if pattern is None else draw_banks(group[0], pattern)
         real, ideal = sum(site.wavefronts for site in group), sum(site.wavefronts_ideal for site in group)
         evidence = Evidence(WAVEFRONTS, real, ideal, sum(site.executed for site in group), picture)
+        counts = None if pattern is None else (pattern.wavefronts, pattern.wavefronts_ideal)
         words = "" if pattern is None else wording.describe(find_bank_shape(group[0], pattern), pattern)
+        words = _complete(words, group, counts, evidence)
         yield _make(group, wording, words, evidence, price_wavefronts(model, real - ideal))
+
+
+def _complete(words: str, group: Sequence[Site], counts: tuple[int, int] | None, evidence: Evidence) -> str:
+    """What the dearest request says, and, where the others of the line are not like it, their average."""
+    requests, real, ideal = evidence.requests or 1, evidence.real, evidence.ideal or 0
+    if counts is not None and (real, ideal) == (counts[0] * requests, counts[1] * requests):
+        return words if len(group) == 1 else f"{words}; {len(group)} instructions alike"
+    unit = "sectors" if evidence.quantity == SECTORS else "wavefronts"
+    of = "" if len(group) == 1 else f" of {len(group)} instructions"
+    average = f"{real / requests:.4g} {unit} a request, ideal {ideal / requests:.4g}"
+    return f"{words}; on average{of} {average}" if words else average
 
 
 def _make(group: Sequence[Site], wording: Wording, words: str, evidence: Evidence, cost_ns: float) -> Finding:
     access = group[0].access
-    unit = "sectors" if evidence.quantity == SECTORS else "wavefronts"
-    number = "" if len(group) == 1 else f" (the dearest of {len(group)} instructions)"
-    average = (
-        f"{_per_request(evidence.real, evidence)} {unit} a request, ideal {_per_request(evidence.ideal, evidence)}"
-    )
     what = f"{access.space} {access.operation} of {access.width_bytes} B".replace("_", " ")
     return Finding(
         code=wording.code,
         severity=wording.severity,
-        message=f"{what}: {words + number + '; ' if words else ''}{average}",
+        message=f"{what}: {words}",
         advice=wording.advice,
         instructions=tuple(site.instruction for site in group),
         evidence=evidence,
         cost_ns=cost_ns,
     )
-
-
-def _per_request(count: float | None, evidence: Evidence) -> str:
-    return f"{(count or 0) / (evidence.requests or 1):.4g}"
 
 
 def _group(model: KernelModel, sites: Iterable[Site], weigh: Callable[[Site], int]) -> list[list[Site]]:
@@ -142,20 +147,6 @@ def draw_banks(site: Site, pattern: Pattern) -> Picture:
     together = min(LANES, _PASS_BYTES // max(width_bytes, _WORD_BYTES))
     lanes = _place(_shared_addresses(pattern), _bank_mask(site, pattern))
     return Picture(Scene.BANKS, width_bytes, lanes, together, pattern.times)
-
-
-def count_deepest(picture: Picture) -> tuple[int, int]:
-    """The most different words that one pass wants of one bank, and that bank."""
-    deepest, bank = 0, 0
-    words_a_lane = max(1, picture.width_bytes // _WORD_BYTES)
-    for first in range(0, LANES, picture.lanes_per_pass):
-        some = [place for place in picture.lanes[first : first + picture.lanes_per_pass] if place is not None]
-        words = {place // _WORD_BYTES + word for place in some for word in range(words_a_lane)}
-        in_bank = Counter(word % LANES for word in words)
-        for each, number in in_bank.items():
-            if number > deepest:
-                deepest, bank = number, each
-    return deepest, bank
 
 
 def _place(addresses: Sequence[int], mask: int) -> tuple[int | None, ...]:
