@@ -208,7 +208,9 @@ def _apply_guard(frame: Frame, port: NumpyPort, step: Step, slot: int) -> bool:
         return True
     lanes = guard if group is None else guard & group
     if not lanes.any():
-        return bool(port.level is not None)
+        counted = step.access is not None and step.access.counts_stopped_lanes
+        if not counted:
+            return bool(port.level is not None)
     port.lanes = lanes if step.access is None else np.broadcast_to(lanes, (frame.warps, 32))
     # Lanes that have exited may be written: only a lane that is alive and not in the group must be kept.
     port.mask = guard if frame.mask is None else lanes
