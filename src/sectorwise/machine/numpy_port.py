@@ -15,7 +15,17 @@ from sectorwise.machine.registers import PREDICATE, TRUE, UNIFORM, UNIFORM_PREDI
 from sectorwise.machine.sites import Patterns, SiteCounter, record
 from sectorwise.machine.special import UNKNOWN_REASONS
 from sectorwise.machine.storage import Piece, read_words, write_words
-from sectorwise.machine.taint import INEXACT, INEXACT_LEVEL, UNKNOWN, UNKNOWN_LEVEL, across_lanes, join, worst
+from sectorwise.machine.taint import (
+    INEXACT_LEVEL,
+    ORDERED,
+    UNKNOWN,
+    UNKNOWN_LEVEL,
+    across_lanes,
+    collect,
+    find_unknown,
+    join,
+    level_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,7 +65,7 @@ class NumpyPort:
     observers: tuple[Observer, ...]
     issuing: int
     step: Step
-    assumed: bool = False
+    way: int = 0
     group: Mask | None = None
     kept: Mask | None = None
     guard_level: Levels | None = None
@@ -211,8 +221,11 @@ class NumpyPort:
         seen = apply_atomic(
             pieces, active, lambda old: update(self.algebra, old), size_bytes, access.modifiers, self.warps
         )
+        if _is_order_visible(access):
+            self.level = join(self.level, level_of(ORDERED))
         if self.level is not None:
-            _stain(pieces, active, size_bytes, self.level, self.warps)
+            _stain(pieces, active, size_bytes, collect(self.level, None), self.warps)
+        self.level = join(self.level, level_of(ORDERED))
         if words == 1:
             return [seen.astype(np.uint32)]
         return [seen.astype(np.uint32), (seen >> np.uint64(32)).astype(np.uint32)]
@@ -312,22 +325,22 @@ class NumpyPort:
             observer.on_request(self._index(), access, warps, addresses, active)
 
     def _judge_address(self, counter: SiteCounter, lanes: Mask | None) -> Mask | None:
-        counter.assumed |= self.assumed
+        counter.doubts |= self.way
         if not self.window.taints:
             return None
         level: Levels | None = None
         for slot in self.step.address_slots:
             level = join(level, self.window.taints.get(slot))
-        how_sure = worst(level, lanes)
+        found = collect(level, lanes)
         if self.guard_level is not None:
             # Also a lane that the guard stops might have accessed.
             level = join(level, self.guard_level)
-            how_sure = max(how_sure, worst(self.guard_level, self.group))
-        counter.assumed |= how_sure == INEXACT
-        if level is None or how_sure < UNKNOWN:
+            found |= collect(self.guard_level, self.group)
+        counter.doubts |= found
+        if level is None or not found & UNKNOWN:
             return None
         counter.unknown = True
-        return np.broadcast_to(level != UNKNOWN, (self.warps, 32))
+        return np.broadcast_to(~find_unknown(level), (self.warps, 32))
 
     def _request(self, known: Mask | None = None) -> Request:
         active = self.lanes if known is None else self._and(known)
@@ -358,7 +371,13 @@ def _keep_bytes(word: Lanes, count: npt.NDArray[np.int64]) -> Lanes:
     return word & mask
 
 
-def _stain(pieces: tuple[Piece, ...], active: Mask | None, size_bytes: int, level: Levels, warps: int) -> None:
+def _is_order_visible(access: Access) -> bool:
+    """Whether the order of lanes is seen in what memory holds in the end: exchanges, and sums that are rounded."""
+    modifiers = access.modifiers
+    return any(name in ("EXCH", "CAS", "CAST") or name.startswith(("F", "BF")) for name in modifiers)
+
+
+def _stain(pieces: tuple[Piece, ...], active: Mask | None, size_bytes: int, flags: int, warps: int) -> None:
     """Marks what an atomic has updated with values that are not wholly known."""
     for piece in pieces:
         storage = piece.storage
@@ -368,6 +387,5 @@ def _stain(pieces: tuple[Piece, ...], active: Mask | None, size_bytes: int, leve
         index = np.broadcast_to(piece.index, (warps, 32))[where] >> 2
         if storage.shadow is None:
             storage.shadow = np.zeros(storage.words.size, np.uint8)
-        worst_level = np.uint8(max(INEXACT, int(level.max())))
         for k in range(max(1, size_bytes >> 2)):
-            storage.shadow[index + k] = worst_level
+            storage.shadow[index + k] |= np.uint8(flags)
