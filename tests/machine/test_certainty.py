@@ -206,6 +206,28 @@ def test_what_an_unknown_guard_may_have_written_is_unknown() -> None:
     assert not done.output(0).any()
 
 
+def test_opcode_that_is_not_known_makes_its_results_unknown() -> None:
+    code = """
+        S2R R0, SR_TID.X
+        LDC.64 R2, c[0x0][0x210]
+        FROBNICATE.WIDE R4, R0, 0x3
+        IMAD.WIDE R6, R4, 0x4, R2
+        STG.E [R6.64], R0
+        IMAD.WIDE R8, R0, 0x4, R2
+        STG.E [R8.64], R4
+        LDG.FROBNICATE R9, [R8.64]
+        EXIT
+    """
+    done = run_assembly(code, "k<<<1, 32>>>(i32[64])")
+    placed, plain, loaded = done.execution.sites
+    assert placed.unknown_because == "R4 comes from FROBNICATE at line 3: FROBNICATE is not known"
+    assert (plain.unknown_because, plain.certainty, plain.sectors) == (None, Certainty.EXACT, 4)
+    assert loaded.executed == 1
+    assert (2, "FROBNICATE is not known: its results are taken as unknown") in {
+        (limitation.instruction, limitation.because) for limitation in done.execution.limitations
+    }
+
+
 def test_place_drawn_from_a_counter_depends_on_the_schedule() -> None:
     done = run(SOURCE, "compact<<<4, 64>>>(i32[256]=perm(1), i32[256], i32[1])")
     load, draw, store = done.execution.sites

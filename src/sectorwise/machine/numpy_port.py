@@ -242,16 +242,13 @@ class NumpyPort:
         if access.guard_negated:
             issued = np.ones((self.warps, 32), np.bool_) if self.group is None else self.group
         self._count(access, source, secondary=target, source_bytes=sizes, issued=issued)
-        request = self._request()
-        reading = request
-        if sizes is not None:
-            reads = np.broadcast_to(sizes > 0, (self.warps, 32))
-            reading = Request(request.instruction, request.rows, request.warps, self._and(reads))
-        words, taint = read_words(resolve(self.memory, Space.GLOBAL, source, width, reading), width, self.warps)
+        reads = None if sizes is None else np.broadcast_to(sizes > 0, (self.warps, 32))
+        reading = self._request(Space.GLOBAL, reads)
+        words, taint = read_words(resolve(self.memory, source, width, reading), width, self.warps)
         if sizes is not None:
             words = [_keep_bytes(word, sizes - 4 * k) for k, word in enumerate(words)]
         level = join(self.level, taint)
-        pieces = resolve(self.memory, Space.SHARED, target, width, request)
+        pieces = resolve(self.memory, target, width, self._request(Space.SHARED))
         write_words(pieces, width, words, self.lanes, self.warps, level)
 
     def load_matrix(self, access: Access, address: Lanes) -> Sequence[Lanes]:
@@ -261,7 +258,7 @@ class NumpyPort:
         words: list[Lanes] = []
         for matrix in range(access.matrices):
             rows = addresses[:, 8 * matrix + _ROW // 4] + 4 * (_ROW % 4)
-            pieces = resolve(self.memory, access.space, rows, 4, self._request())
+            pieces = resolve(self.memory, rows, 4, self._request(access.space))
             values, taint = read_words(pieces, 4, self.warps)
             self.level = join(self.level, taint)
             words.append(values[0])
@@ -273,7 +270,7 @@ class NumpyPort:
         self._count(access, addresses)
         for matrix, word in enumerate(words):
             rows = addresses[:, 8 * matrix + _ROW // 4] + 4 * (_ROW % 4)
-            pieces = resolve(self.memory, access.space, rows, 4, self._request())
+            pieces = resolve(self.memory, rows, 4, self._request(access.space))
             write_words(pieces, 4, [word], self.lanes, self.warps, self.level)
 
     def _access(
@@ -281,8 +278,8 @@ class NumpyPort:
     ) -> tuple[tuple[Piece, ...], Mask | None]:
         """Counts the request; returns its places and the lanes that access, those of unknown address left out."""
         known = self._count(access, address)
-        request = self._request(known)
-        pieces = resolve(self.memory, access.space, address, width_bytes, request)
+        request = self._request(access.space, known)
+        pieces = resolve(self.memory, address, width_bytes, request)
         if len(pieces) != 1 or pieces[0].where is not None:
             self._mark_missing(pieces, request.active)
         return pieces, request.active
@@ -357,9 +354,9 @@ class NumpyPort:
         counter.unknown = True
         return np.broadcast_to(~find_unknown(level), (self.warps, 32))
 
-    def _request(self, known: Mask | None = None) -> Request:
+    def _request(self, space: Space, known: Mask | None = None) -> Request:
         active = self.lanes if known is None else self._and(known)
-        return Request(self.step.instruction, self.rows, self.warps, active)
+        return Request(self.step.instruction, space, self.rows, self.warps, active)
 
     def _and(self, lanes: Mask) -> Mask:
         return lanes if self.lanes is None else lanes & self.lanes
