@@ -17,12 +17,12 @@ from sectorwise.binary.ir import (
     Target,
 )
 from sectorwise.machine.barriers import arrive_at_barrier
-from sectorwise.machine.convergence import WARPSYNC_KEY, State
+from sectorwise.machine.convergence import COLLECTIVE_KEY, WARPSYNC_KEY, State
 from sectorwise.machine.frame import end, live_lanes, move, of_group, park
-from sectorwise.machine.lanes import ALL_LANES, pack, unpack
+from sectorwise.machine.lanes import ALL_LANES, first_lane, pack, unpack
 from sectorwise.machine.program import predicate_slot, register_slot
 from sectorwise.machine.registers import BARRIER
-from sectorwise.machine.taint import UNKNOWN, join, worst
+from sectorwise.machine.taint import UNKNOWN, across_lanes, collect, find_unknown, join
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -64,6 +64,8 @@ def leave_block(batch: Batch, frame: Frame, window: Window, step: Step) -> int |
             return _wait_at_barrier_register(batch, frame, window, instruction, taken)
         case "WARPSYNC":
             return _wait_for_warp(batch, frame, window, instruction, taken)
+        case "ENDCOLLECTIVE":
+            return _part_again(batch, frame, taken)
         case "BAR":
             return arrive_at_barrier(batch, frame, window, instruction, taken)
         case _:
@@ -73,7 +75,8 @@ def leave_block(batch: Batch, frame: Frame, window: Window, step: Step) -> int |
 def find_taken(batch: Batch, frame: Frame, window: Window, step: Step) -> Masks | None:
     """Lanes of each group for which guard and predicate operands hold; None for no lane at all.
 
-    A condition that is inexact makes what follows `assumed`; one that is not known counts as false, and is said.
+    A condition that is inexact or depends on the order of warps lowers the certainty of what follows; one that is not
+    known counts as false, and is said.
     """
     taken = frame.masks
     level: Levels | None = None
@@ -94,18 +97,16 @@ def find_taken(batch: Batch, frame: Frame, window: Window, step: Step) -> Masks 
 
 
 def _judge_condition(batch: Batch, frame: Frame, instruction: Instruction, level: Levels, taken: Masks) -> Masks:
-    how_sure = worst(level, frame.group)
-    if not how_sure:
+    found = collect(level, frame.group)
+    if not found:
         return taken
-    touched = np.broadcast_to(level > 0, (frame.warps, 32))
-    if frame.group is not None:
-        touched = touched & frame.group
     rows = np.arange(frame.warps) if frame.rows is None else frame.rows
-    batch.assumed[rows[touched.any(axis=1)]] = batch.some_assumed = True
-    if how_sure < UNKNOWN:
+    batch.ways[rows] |= across_lanes(np.broadcast_to(level, (frame.warps, level.shape[1])), frame.group)[:, 0]
+    batch.some_ways = True
+    if not found & UNKNOWN:
         return taken
     batch.tally.unknown_conditions.add(instruction.index)
-    return taken & ~pack(np.broadcast_to(level == UNKNOWN, (frame.warps, 32)), frame.warps)
+    return taken & ~pack(np.broadcast_to(find_unknown(level), (frame.warps, 32)), frame.warps)
 
 
 def _branch(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int | None:
@@ -133,9 +134,10 @@ def _mask_operand(frame: Frame, window: Window, instruction: Instruction) -> Mas
     for operand in instruction.operands:
         match operand:
             case Register():
-                if operand.index == ZERO_REGISTER:
-                    return np.zeros(frame.warps, np.uint32)
-                return of_group(frame, window.read(register_slot(operand))).astype(np.uint32)
+                masks = np.zeros(frame.warps, np.uint32)
+                if operand.index != ZERO_REGISTER:
+                    masks = of_group(frame, window.read(register_slot(operand))).astype(np.uint32)
+                return ~masks if operand.invert else masks
             case Immediate():
                 return np.full(frame.warps, operand.value & 0xFFFFFFFF, np.uint32)
             case _:
@@ -234,8 +236,28 @@ def _wait_at_barrier_register(
 
 
 def _wait_for_warp(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int | None:
+    """WARPSYNC joins the lanes of a mask; the collective form only as far as ENDCOLLECTIVE, then they part again."""
     awaited = _mask_operand(frame, window, instruction) & live_lanes(batch, frame)
-    return _wait(batch, frame, instruction, taken, awaited, WARPSYNC_KEY)
+    if not instruction.has("COLLECTIVE"):
+        return _wait(batch, frame, instruction, taken, awaited, WARPSYNC_KEY)
+    target = next((operand.offset for operand in instruction.operands if isinstance(operand, Target)), None)
+    place = batch.tally.program.index_of_offset.get(-1 if target is None else target, instruction.index + 1)
+    rows = np.arange(frame.warps) if frame.rows is None else frame.rows
+    lanes = unpack(taken)
+    goes_on = np.stack(np.broadcast_arrays(np.int64(place), first_lane(frame.masks)[:, None]), axis=-1)
+    batch.resumes[rows] = np.where(lanes[:, :, None], goes_on, batch.resumes[rows])
+    return _wait(batch, frame, instruction, taken, awaited, COLLECTIVE_KEY)
+
+
+def _part_again(batch: Batch, frame: Frame, taken: Masks) -> int | None:
+    """Each group that came into a collective goes on by itself, where its own WARPSYNC said."""
+    rows = np.arange(frame.warps) if frame.rows is None else frame.rows
+    places, origins = batch.resumes[rows, :, 0], batch.resumes[rows, :, 1]
+    lanes = unpack(taken)
+    found = [int(origin) for origin in np.unique(origins[lanes])]
+    masks = [pack(lanes & (origins == origin), frame.warps) for origin in found]
+    move(batch, frame, masks, [places[:, origin] for origin in found])
+    return None
 
 
 def _wait(batch: Batch, frame: Frame, instruction: Instruction, taken: Masks, awaited: Masks, key: int) -> int | None:

@@ -262,7 +262,8 @@ class NumpyAlgebra:
         if a.shape[1] == 1:
             return np.broadcast_to(a, np.broadcast_shapes(a.shape, source_lane.shape))
         if source_lane.shape[0] == 1:
-            return np.take(a, source_lane[0], axis=1)
+            taken: Lanes = np.take(a, source_lane[0], axis=1)
+            return taken
         return np.take_along_axis(a, source_lane.astype(np.intp), axis=1)
 
     def ballot(self, a: Lanes) -> Lanes:

@@ -21,6 +21,7 @@ from sectorwise.machine.program import BasicBlock, Step, block_at, decode
 from sectorwise.machine.registers import open_window
 from sectorwise.machine.scheduler import NOWHERE, choose_frame, settle
 from sectorwise.machine.sites import SiteCounter, record_silent
+from sectorwise.machine.taint import collect
 from sectorwise.machine.unknown import skip_unknown_step
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ def _run_frame(batch: Batch, frame: Frame) -> None:
         if steps > budget:
             raise StepLimitError(_describe_endless(tally, block))
         pc = block.stop if block.terminator is None else leave_block(batch, frame, window, block.terminator)
-        port.assumed = _depends_on_assumption(batch, frame)
+        port.way = _way_of(batch, frame)
         rounds += 1
     window.close()
     batch.steps[warps] += steps
@@ -166,16 +167,16 @@ def _open_port(batch: Batch, frame: Frame, window: Window, block: BasicBlock) ->
         step=block.all_steps[0],
         group=frame.group,
         kept=frame.mask,
-        assumed=_depends_on_assumption(batch, frame),
+        way=_way_of(batch, frame),
         constants=batch.constants,
     )
 
 
-def _depends_on_assumption(batch: Batch, frame: Frame) -> bool:
-    """Whether some warp of the frame took its way by a value that is inexact, assumed or not known."""
-    if not batch.some_assumed:
-        return False
-    return bool((batch.assumed if frame.rows is None else batch.assumed[frame.rows]).any())
+def _way_of(batch: Batch, frame: Frame) -> int:
+    """All that is uncertain about the values that led any warp of the frame here."""
+    if not batch.some_ways:
+        return 0
+    return collect(batch.ways if frame.rows is None else batch.ways[frame.rows], None)
 
 
 _ALGEBRA = NumpyAlgebra()

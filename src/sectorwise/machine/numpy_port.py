@@ -16,7 +16,17 @@ from sectorwise.machine.registers import PREDICATE, TRUE, UNIFORM, UNIFORM_PREDI
 from sectorwise.machine.sites import Patterns, SiteCounter, record
 from sectorwise.machine.special import UNKNOWN_REASONS
 from sectorwise.machine.storage import Piece, read_words, write_words
-from sectorwise.machine.taint import INEXACT, INEXACT_LEVEL, UNKNOWN, UNKNOWN_LEVEL, across_lanes, join, worst
+from sectorwise.machine.taint import (
+    INEXACT_LEVEL,
+    ORDERED,
+    UNKNOWN,
+    UNKNOWN_LEVEL,
+    across_lanes,
+    collect,
+    find_unknown,
+    join,
+    level_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,7 +66,7 @@ class NumpyPort:
     observers: tuple[Observer, ...]
     issuing: int
     step: Step
-    assumed: bool = False
+    way: int = 0
     group: Mask | None = None
     kept: Mask | None = None
     guard_level: Levels | None = None
@@ -212,8 +222,11 @@ class NumpyPort:
         seen = apply_atomic(
             pieces, active, lambda old: update(self.algebra, old), size_bytes, access.modifiers, self.warps
         )
+        if _is_order_visible(access):
+            self.level = join(self.level, level_of(ORDERED))
         if self.level is not None:
-            _stain(pieces, active, size_bytes, self.level, self.warps)
+            _stain(pieces, active, size_bytes, collect(self.level, None), self.warps)
+        self.level = join(self.level, level_of(ORDERED))
         if words == 1:
             return [seen.astype(np.uint32)]
         return [seen.astype(np.uint32), (seen >> np.uint64(32)).astype(np.uint32)]
@@ -229,16 +242,13 @@ class NumpyPort:
         if access.counts_stopped_lanes:
             issued = np.ones((self.warps, 32), np.bool_) if self.group is None else self.group
         self._count(access, source, secondary=target, source_bytes=sizes, issued=issued)
-        request = self._request()
-        reading = request
-        if sizes is not None:
-            reads = np.broadcast_to(sizes > 0, (self.warps, 32))
-            reading = Request(request.instruction, request.rows, request.warps, self._and(reads))
-        words, taint = read_words(resolve(self.memory, Space.GLOBAL, source, width, reading), width, self.warps)
+        reads = None if sizes is None else np.broadcast_to(sizes > 0, (self.warps, 32))
+        reading = self._request(Space.GLOBAL, reads)
+        words, taint = read_words(resolve(self.memory, source, width, reading), width, self.warps)
         if sizes is not None:
             words = [_keep_bytes(word, sizes - 4 * k) for k, word in enumerate(words)]
         level = join(self.level, taint)
-        pieces = resolve(self.memory, Space.SHARED, target, width, request)
+        pieces = resolve(self.memory, target, width, self._request(Space.SHARED))
         write_words(pieces, width, words, self.lanes, self.warps, level)
 
     def load_matrix(self, access: Access, address: Lanes) -> Sequence[Lanes]:
@@ -248,7 +258,7 @@ class NumpyPort:
         words: list[Lanes] = []
         for matrix in range(access.matrices):
             rows = addresses[:, 8 * matrix + _ROW // 4] + 4 * (_ROW % 4)
-            pieces = resolve(self.memory, access.space, rows, 4, self._request())
+            pieces = resolve(self.memory, rows, 4, self._request(access.space))
             values, taint = read_words(pieces, 4, self.warps)
             self.level = join(self.level, taint)
             words.append(values[0])
@@ -260,7 +270,7 @@ class NumpyPort:
         self._count(access, addresses)
         for matrix, word in enumerate(words):
             rows = addresses[:, 8 * matrix + _ROW // 4] + 4 * (_ROW % 4)
-            pieces = resolve(self.memory, access.space, rows, 4, self._request())
+            pieces = resolve(self.memory, rows, 4, self._request(access.space))
             write_words(pieces, 4, [word], self.lanes, self.warps, self.level)
 
     def _access(
@@ -268,8 +278,8 @@ class NumpyPort:
     ) -> tuple[tuple[Piece, ...], Mask | None]:
         """Counts the request; returns its places and the lanes that access, those of unknown address left out."""
         known = self._count(access, address)
-        request = self._request(known)
-        pieces = resolve(self.memory, access.space, address, width_bytes, request)
+        request = self._request(access.space, known)
+        pieces = resolve(self.memory, address, width_bytes, request)
         if len(pieces) != 1 or pieces[0].where is not None:
             self._mark_missing(pieces, request.active)
         return pieces, request.active
@@ -327,26 +337,26 @@ class NumpyPort:
             observer.on_request(self._index(), access, warps, addresses, active)
 
     def _judge_address(self, counter: SiteCounter, lanes: Mask | None) -> Mask | None:
-        counter.assumed |= self.assumed
+        counter.doubts |= self.way
         if not self.window.taints:
             return None
         level: Levels | None = None
         for slot in self.step.address_slots:
             level = join(level, self.window.taints.get(slot))
-        how_sure = worst(level, lanes)
+        found = collect(level, lanes)
         if self.guard_level is not None:
             # Also a lane that the guard stops might have accessed.
             level = join(level, self.guard_level)
-            how_sure = max(how_sure, worst(self.guard_level, self.group))
-        counter.assumed |= how_sure == INEXACT
-        if level is None or how_sure < UNKNOWN:
+            found |= collect(self.guard_level, self.group)
+        counter.doubts |= found
+        if level is None or not found & UNKNOWN:
             return None
         counter.unknown = True
-        return np.broadcast_to(level != UNKNOWN, (self.warps, 32))
+        return np.broadcast_to(~find_unknown(level), (self.warps, 32))
 
-    def _request(self, known: Mask | None = None) -> Request:
+    def _request(self, space: Space, known: Mask | None = None) -> Request:
         active = self.lanes if known is None else self._and(known)
-        return Request(self.step.instruction, self.rows, self.warps, active)
+        return Request(self.step.instruction, space, self.rows, self.warps, active)
 
     def _and(self, lanes: Mask) -> Mask:
         return lanes if self.lanes is None else lanes & self.lanes
@@ -373,7 +383,13 @@ def _keep_bytes(word: Lanes, count: npt.NDArray[np.int64]) -> Lanes:
     return word & mask
 
 
-def _stain(pieces: tuple[Piece, ...], active: Mask | None, size_bytes: int, level: Levels, warps: int) -> None:
+def _is_order_visible(access: Access) -> bool:
+    """Whether the order of lanes is seen in what memory holds in the end: exchanges, and sums that are rounded."""
+    modifiers = access.modifiers
+    return any(name in ("EXCH", "CAS", "CAST") or name.startswith(("F", "BF")) for name in modifiers)
+
+
+def _stain(pieces: tuple[Piece, ...], active: Mask | None, size_bytes: int, flags: int, warps: int) -> None:
     """Marks what an atomic has updated with values that are not wholly known."""
     for piece in pieces:
         storage = piece.storage
@@ -383,6 +399,5 @@ def _stain(pieces: tuple[Piece, ...], active: Mask | None, size_bytes: int, leve
         index = np.broadcast_to(piece.index, (warps, 32))[where] >> 2
         if storage.shadow is None:
             storage.shadow = np.zeros(storage.words.size, np.uint8)
-        worst_level = np.uint8(max(INEXACT, int(level.max())))
         for k in range(max(1, size_bytes >> 2)):
-            storage.shadow[index + k] = worst_level
+            storage.shadow[index + k] |= np.uint8(flags)

@@ -11,6 +11,7 @@ from sectorwise.counting.count import count_requests
 from sectorwise.counting.request import Requests
 from sectorwise.machine.execution import Certainty, Pattern, Site
 from sectorwise.machine.lanes import ALL_LANES, unpack
+from sectorwise.machine.taint import KNOWN, ORDERED
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -59,7 +60,11 @@ class _Kept:
 
 @dataclass(slots=True)
 class SiteCounter:
-    """Running counts of one memory instruction; `sums` in the order of the fields of `Counts`."""
+    """Running counts of one memory instruction; `sums` in the order of the fields of `Counts`.
+
+    `doubts` is all that was uncertain about its addresses, its guard and the way to it; `unknown` says that some
+    requests are not in the counts.
+    """
 
     instruction: int
     access: Access
@@ -67,7 +72,7 @@ class SiteCounter:
     lanes: int = 0
     sums: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(_COUNTS, np.int64))
     modelled: bool = False
-    assumed: bool = False
+    doubts: int = KNOWN
     unknown: bool = False
     memo: dict[bytes, npt.NDArray[np.int64]] = field(default_factory=dict)
     kept: dict[bytes, _Kept] = field(default_factory=dict)
@@ -138,7 +143,9 @@ def record_silent(counter: SiteCounter, warps: int) -> None:
 def close_site(counter: SiteCounter, unknown_because: str | None) -> Site:
     """The site as the execution reports it."""
     certainty = Certainty.EXACT
-    if counter.assumed:
+    if counter.doubts & ORDERED:
+        certainty = Certainty.SCHEDULE_DEPENDENT
+    elif counter.doubts:
         certainty = Certainty.ASSUMED
     elif counter.modelled:
         certainty = Certainty.MODELLED

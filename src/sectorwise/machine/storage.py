@@ -78,7 +78,7 @@ def _read_shadow(piece: Piece, index: Indices, width_bytes: int) -> Levels | Non
     first = index >> 2
     level = shadow.take(first)
     for k in range(1, width_bytes >> 2):
-        level = np.maximum(level, shadow.take(first + k * (piece.stride_bytes >> 2)))
+        level = level | shadow.take(first + k * (piece.stride_bytes >> 2))
     return level if level.any() else None
 
 
@@ -150,4 +150,4 @@ def _write_shadow(piece: Piece, index: Indices, width_bytes: int, level: npt.NDA
     for k in range(max(1, width_bytes >> 2)):
         at = first + k * (piece.stride_bytes >> 2)
         # A narrow store leaves the rest of its word as it was.
-        storage.shadow[at] = level if width_bytes >= 4 else np.maximum(storage.shadow[at], level)
+        storage.shadow[at] = level if width_bytes >= 4 else storage.shadow[at] | level
