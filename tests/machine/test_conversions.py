@@ -99,7 +99,8 @@ def test_longs_become_doubles(suffix: str) -> None:
 
 def test_narrow_integers_become_floats() -> None:
     port = run(
-        "I2F.S8 R8, R2.B2 ; I2F.U8 R9, R2.B1 ; I2F.S16 R10, R2 ; I2F.U16 R11, R2.H1 ; I2F.F64.U16 R12, R2 ; I2F.F16 R14, R2",
+        "I2F.S8 R8, R2.B2 ; I2F.U8 R9, R2.B1 ; I2F.S16 R10, R2 ; I2F.U16 R11, R2.H1"
+        " ; I2F.F64.U16 R12, R2 ; I2F.F16 R14, R2",
         {"R2": lanes(A)},
     )
     assert register(port, "R8") == [write(float(signed(a >> 16, 8))) for a in A]
