@@ -80,7 +80,7 @@ def _count_shared(requests: Requests, mask: npt.NDArray[np.bool_]) -> Counts:
     match access.operation:
         case Operation.LOAD:
             wavefronts = count_load_wavefronts(addresses, mask, width)
-            hardware = count_load_wavefronts_hardware(addresses, mask, width)
+            hardware = count_load_wavefronts_hardware(addresses, mask, width, requests.mask)
             ideal = count_ideal_wavefronts(wavefronts, mask, width)
         case Operation.STORE:
             wavefronts = hardware = count_store_wavefronts(addresses, mask, width)
@@ -142,12 +142,12 @@ def _count_copies(requests: Requests) -> Counts:
     fills_apart = "ZFILL" in access.modifiers
     seen = _see_past_guard(requests, copied if fills_apart else mask)
     lanes = select_bypass_lanes(destinations, seen)
-    sectors = count_bypass_sectors(requests.addresses, destinations, lanes)
+    moving = lanes if requests.source_bytes is None else lanes & (requests.source_bytes > 0)
+    sectors = count_bypass_sectors(requests.addresses, destinations, moving)
     around, certain = count_bypass_wavefronts(requests.addresses, destinations, lanes)
     around_ideal = count_ideal_wavefronts(around, lanes, access.width_bytes)
     if fills_apart:  # the source view counts it both as a copy around L1 and as one through it
         around, around_ideal = around + through, around_ideal + through_ideal
-    moving = lanes if requests.source_bytes is None else lanes & (requests.source_bytes > 0)
     return _counts(
         len(mask),
         sectors=sectors,

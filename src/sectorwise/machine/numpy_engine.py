@@ -211,7 +211,8 @@ def _apply_guard(frame: Frame, port: NumpyPort, step: Step, slot: int) -> bool:
         port.lanes, port.mask = group, frame.mask
         return True
     lanes = guard if group is None else guard & group
-    if port.level is None and not lanes.any():
+    counted = step.access is not None and step.access.counts_stopped_lanes
+    if port.level is None and not counted and not lanes.any():
         return False
     port.lanes = lanes if step.access is None else np.broadcast_to(lanes, (frame.warps, 32))
     # Lanes that have exited may be written: only a lane that is alive and not in the group must be kept.

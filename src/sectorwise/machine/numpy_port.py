@@ -229,7 +229,7 @@ class NumpyPort:
         sizes = None if source_bytes is None else np.minimum(source_bytes.astype(np.int64), width)
         target, source = _signed(shared_address), _signed(global_address)
         issued = None
-        if access.guard_negated:
+        if access.counts_stopped_lanes:
             issued = np.ones((self.warps, 32), np.bool_) if self.group is None else self.group
         self._count(access, source, secondary=target, source_bytes=sizes, issued=issued)
         reads = None if sizes is None else np.broadcast_to(sizes > 0, (self.warps, 32))

@@ -10,8 +10,8 @@ from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.forms import access_of
 from sectorwise.machine.operands import raw_words, unsupported, write_predicate, write_words
 from sectorwise.machine.semantics.half import add_packed
-from sectorwise.machine.semantics.integer import less
 from sectorwise.machine.semantics.memory import address_operand, read_address
+from sectorwise.machine.semantics.minima import less
 
 if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction

@@ -14,6 +14,7 @@ from sectorwise.machine.semantics import (
     integer,
     logic,
     memory,
+    minima,
     moves,
     packed,
     predicates,
@@ -44,9 +45,9 @@ def _minimum_maximum(instruction: Instruction) -> Action:
     if _is_packed(instruction):
         return packed.minimum_maximum(instruction)
     if instruction.has("U64") or instruction.has("S64"):
-        return integer.minimum_maximum_long(instruction)
+        return minima.minimum_maximum_long(instruction)
     adds = "ADD" in instruction.opcode
-    return integer.add_minimum_maximum(instruction) if adds else integer.minimum_maximum(instruction)
+    return minima.add_minimum_maximum(instruction) if adds else minima.minimum_maximum(instruction)
 
 
 SEMANTICS: Mapping[str, Callable[[Instruction], Action]] = {
@@ -70,9 +71,9 @@ SEMANTICS: Mapping[str, Callable[[Instruction], Action]] = {
     "UVIMNMX3": _minimum_maximum,
     "VIADDMNMX": _minimum_maximum,
     "UVIADDMNMX": _minimum_maximum,
-    "IABS": integer.absolute,
-    "UIABS": integer.absolute,
-    "VABSDIFF": integer.absolute_difference,
+    "IABS": minima.absolute,
+    "UIABS": minima.absolute,
+    "VABSDIFF": minima.absolute_difference,
     "VABSDIFF4": packed.absolute_difference_bytes,
     "IDP": packed.dot_product,
     "POPC": integer.count_bits,
