@@ -156,9 +156,7 @@ def _count_copies(requests: Requests) -> Counts:
         wavefronts=around,
         wavefronts_ideal=around_ideal,
         wavefronts_hardware=np.zeros_like(around),  # the data arrive from L2 by the fill path, not the data pipe
-        sectors_hardware=count_bypass_sectors_hardware(
-            requests.addresses, destinations, select_bypass_lanes(destinations, copied)
-        ),
+        sectors_hardware=count_bypass_sectors_hardware(requests.addresses, destinations, copied),
         exact=not fills_apart and bool(certain.all()),
     )
 
