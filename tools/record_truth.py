@@ -136,11 +136,12 @@ def fill_buffer(argument: dict[str, Any]) -> np.ndarray:
             )
 
 
-def launch_cases(cubin: bytes, cases: list[Case]) -> str:
-    """Launch every case once, each with fresh buffers; return the GPU's name."""
+def launch_cases(cubin: bytes, cases: list[Case]) -> tuple[str, list[list[int]]]:
+    """Launch every case once, each with fresh buffers; return the GPU's name and each case's buffer addresses."""
     driver = Driver()
     module = ctypes.c_void_p()
     driver.call("cuModuleLoadData", ctypes.byref(module), cubin)
+    places = []
     for case in cases:
         function = ctypes.c_void_p()
         driver.call("cuModuleGetFunction", ctypes.byref(function), module, case["kernel"].encode())
@@ -163,9 +164,10 @@ def launch_cases(cubin: bytes, cases: list[Case]) -> str:
         pointers = (ctypes.c_void_p * len(held))(*[ctypes.cast(value, ctypes.c_void_p) for value in held])
         driver.call("cuLaunchKernel", function, *case["grid"], *case["block"], case["shared"], None, pointers, None)
         driver.call("cuCtxSynchronize")
+        places.append([address.value for address in buffers])
         for address in buffers:
             driver.call("cuMemFree_v2", address)
-    return driver.device
+    return driver.device, places
 
 
 def choose_metrics(ncu: str, wanted: list[str]) -> list[str]:
@@ -177,8 +179,10 @@ def choose_metrics(ncu: str, wanted: list[str]) -> list[str]:
     return [name for name in wanted if name.startswith("memory_") or name.rsplit(".", 1)[0] in known]
 
 
-def profile(ncu: str, launches: Path, cubin: Path, report: Path, metrics: list[str]) -> None:
-    """Run the cases under the profiler, which leaves its report at `report`."""
+def profile(  # noqa: PLR0913 - what one run needs
+    ncu: str, launches: Path, cubin: Path, report: Path, metrics: list[str], addresses: Path, *, source_view: bool
+) -> None:
+    """Run the cases under the profiler, which leaves its report at `report`; write the buffers' addresses."""
     command = [
         ncu,
         "--force-overwrite",
@@ -189,9 +193,11 @@ def profile(ncu: str, launches: Path, cubin: Path, report: Path, metrics: list[s
         "--target-processes",
         "all",
     ]
-    command += ["--section", "SourceCounters", "--section", "LaunchStats", "--section", "Occupancy"]
+    if source_view:
+        command += ["--section", "SourceCounters", "--section", "LaunchStats", "--section", "Occupancy"]
     command += ["--metrics", ",".join(metrics)]
     command += [sys.executable, str(Path(__file__).resolve()), str(launches), "--cubin", str(cubin), "--launch-only"]
+    command += ["-o", str(addresses)]
     subprocess.run(command, check=True)
 
 
@@ -264,26 +270,34 @@ def main() -> None:
     parser.add_argument("--cubin", type=Path)
     parser.add_argument("--ncu", default="ncu")
     parser.add_argument("--report", type=Path, help="keep the profiler's report here")
+    parser.add_argument("--totals", help="record these totals only, by their names in rows: fewer passes")
     parser.add_argument("--memory", action="store_true", help="also record L2, DRAM and time")
     parser.add_argument("--launch-only", action="store_true", help="launch every case once, without a profiler")
     options = parser.parse_args()
     document = json.loads(options.launches.read_text())
     cubin = options.cubin or find_cubin(options.launches, document["source"])
     if options.launch_only:
-        device = launch_cases(cubin.read_bytes(), document["cases"])
-        print(device, len(document["cases"]), "launches")  # noqa: T201 - what a script says
+        device, places = launch_cases(cubin.read_bytes(), document["cases"])
+        print(device, len(places), "launches")  # noqa: T201 - what a script says
+        if options.output:
+            options.output.write_text(json.dumps(places))
         return
-    metrics = choose_metrics(options.ncu, [*TOTALS.values(), *(MEMORY_TOTALS.values() if options.memory else ())])
+    wanted = {**TOTALS, **(MEMORY_TOTALS if options.memory else {})}
+    if options.totals:
+        wanted = {name: wanted[name] for name in options.totals.split(",")}
+    metrics = choose_metrics(options.ncu, list(wanted.values()))
     with tempfile.TemporaryDirectory() as folder:
         report = options.report or Path(folder) / "launches.ncu-rep"
-        profile(options.ncu, options.launches, cubin, report, metrics)
+        addresses = Path(folder) / "addresses.json"
+        profile(options.ncu, options.launches, cubin, report, metrics, addresses, source_view=not options.totals)
+        places = json.loads(addresses.read_text())
         rows = read_report(report, options.ncu)
     if len(rows) != len(document["cases"]):
         raise SystemExit(f"{len(document['cases'])} cases, but {len(rows)} profiled launches")
-    for case, row in zip(document["cases"], rows, strict=True):
+    for case, row, at in zip(document["cases"], rows, places, strict=True):
         if row.pop("kernel") != case["kernel"]:
             raise SystemExit(f"{case['name']}: the profiled launch is of another kernel")
-        case["measured"] = row
+        case["measured"] = {**row, "buffer_addresses": at}
     options.output.write_text("\n".join(json.dumps(part) for part in [document]))
 
 
