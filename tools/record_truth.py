@@ -1,15 +1,17 @@
-"""Turns a launch file into measured rows: runs every case on this machine's GPU under Nsight Compute and writes its counters.
+"""Turns a launch file into measured rows: runs every case on this GPU under Nsight Compute and keeps its counters.
 
-Needs an NVIDIA GPU with its driver, and `ncu` (Nsight Compute) on the PATH or given with --ncu; nothing of this package.
+Needs an NVIDIA GPU with its driver, and `ncu` (Nsight Compute) on the PATH or given with --ncu; this package is not
+needed.
 
     python tools/record_truth.py tests/measured/rules/copies.json -o out/copies.json
 
-The launch file is a JSON object `{"source": "copies.cu", "cases": [{"name", "kernel", "grid", "block", "shared", "args"}]}`.
-An argument is `{"kind": "buffer", "dtype", "size", "init"}` (init: zeros, arange, perm:SEED, uniform:SEED) or
-`{"kind": "scalar", "dtype", "value"}`. The kernels are read from `<source without suffix>.sm_90.cubin` beside the launch
-file, or from --cubin; where there is none, nvcc compiles the source. Every case gains a `measured` object: what the
-launch was given (`launch`), counters of the whole launch (`totals`), and the profiler's source view, one entry a memory
-instruction in program order (`memory_instructions`). A counter that is absent is zero or was not recorded.
+The launch file is a JSON object `{"source": "copies.cu", "cases": [...]}`, a case an object with `name`, `kernel`,
+`grid`, `block`, `shared` and `args`. An argument is `{"kind": "buffer", "dtype", "size", "init"}` (init: zeros,
+arange, perm:SEED, uniform:SEED) or `{"kind": "scalar", "dtype", "value"}`. The kernels are read from
+`<source without suffix>.sm_90.cubin` beside the launch file, or from --cubin; where there is none, nvcc compiles the
+source. Every case gains a `measured` object: what the launch was given (`launch`), counters of the whole launch
+(`totals`), and the profiler's source view, one entry a memory instruction in program order (`memory_instructions`).
+A counter that is absent is zero or was not recorded.
 """
 
 from __future__ import annotations
@@ -95,6 +97,7 @@ class Driver:
     """The CUDA driver library with a context on the first GPU."""
 
     def __init__(self) -> None:
+        """Open the driver and a context."""
         self.library = ctypes.CDLL("libcuda.so.1")
         self.call("cuInit", 0)
         device, context = ctypes.c_int(), ctypes.c_void_p()
@@ -179,7 +182,7 @@ def choose_metrics(ncu: str, wanted: list[str]) -> list[str]:
     return [name for name in wanted if name.startswith("memory_") or name.rsplit(".", 1)[0] in known]
 
 
-def profile(  # noqa: PLR0913 - what one run needs
+def profile(
     ncu: str, launches: Path, cubin: Path, report: Path, metrics: list[str], addresses: Path, *, source_view: bool
 ) -> None:
     """Run the cases under the profiler, which leaves its report at `report`; write the buffers' addresses."""
@@ -210,7 +213,7 @@ def read_report(report: Path, ncu: str) -> list[dict[str, Any]]:
         *Path("/opt").glob("nvidia/nsight-compute/*/extras/python"),
     ]:
         sys.path.append(str(extras))
-    import ncu_report  # noqa: PLC0415 - ships with the profiler
+    import ncu_report  # ships with the profiler
 
     context = ncu_report.load_report(str(report))
     actions = []
@@ -220,7 +223,7 @@ def read_report(report: Path, ncu: str) -> list[dict[str, Any]]:
     return [{"kernel": action.name(), **read_launch(action)} for action in actions]
 
 
-def read_launch(action: Any) -> dict[str, Any]:
+def read_launch(action: Any) -> dict[str, Any]:  # noqa: ANN401 - the profiler's module has no types
     """Read launch properties, totals and the source view of one profiled launch."""
     names = set(action.metric_names())
 
@@ -236,7 +239,7 @@ def read_launch(action: Any) -> dict[str, Any]:
     }
 
 
-def read_instructions(action: Any, names: set[str]) -> list[dict[str, Any]]:
+def read_instructions(action: Any, names: set[str]) -> list[dict[str, Any]]:  # noqa: ANN401 - as above
     """Read the source view: one entry for each executed memory instruction that accesses something."""
     columns: dict[int, dict[str, int]] = {}
     for key, metric in {"executed": _EXECUTED, **INSTRUCTION}.items():
@@ -278,7 +281,7 @@ def main() -> None:
     cubin = options.cubin or find_cubin(options.launches, document["source"])
     if options.launch_only:
         device, places = launch_cases(cubin.read_bytes(), document["cases"])
-        print(device, len(places), "launches")  # noqa: T201 - what a script says
+        print(device, len(places), "launches")
         if options.output:
             options.output.write_text(json.dumps(places))
         return

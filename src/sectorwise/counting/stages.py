@@ -37,18 +37,23 @@ def count_data_wavefronts(
     The lanes of each tag wavefront pass over the banks as in shared memory, without merging; the sets take their lines
     in the order of the lanes. Exact up to 4 bytes; at 8 and 16 it was right for 112 of 120 recorded patterns.
     """
-    lines = addresses >> 7
-    sets = _tag_sets(lines)
-    first = mark_first(lines, mask)
-    opens = (lines[:, :, None] == lines[:, None, :]) & first[:, None, :]
-    opener = np.argmax(opens, axis=2)
-    earlier = (sets[:, :, None] == sets[:, None, :]) & first[:, None, :] & (np.arange(LANES) < opener[:, :, None])
-    wave = earlier.sum(axis=2)
+    wave = number_tag_wavefronts(addresses, mask)
     lanes = min(LANES, 128 // max(width_bytes, 4))
     total = np.zeros(len(addresses), dtype=np.int64)
     for number in range(int(wave.max(initial=0)) + 1):
         total += sum_rows(count_group_passes(addresses, mask & (wave == number), width_bytes, lanes))
     return total
+
+
+def number_tag_wavefronts(addresses: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Number for each lane the tag wavefront that finds its line, from 0: bytes [n, 32] to int64 [n, 32]."""
+    lines = addresses >> 7
+    sets = _tag_sets(lines)
+    first = mark_first(lines, mask)
+    opener = np.argmax((lines[:, :, None] == lines[:, None, :]) & first[:, None, :], axis=2)
+    earlier = (sets[:, :, None] == sets[:, None, :]) & first[:, None, :] & (np.arange(LANES) < opener[:, :, None])
+    number: npt.NDArray[np.int64] = earlier.sum(axis=2, dtype=np.int64)
+    return number
 
 
 def _tag_sets(lines: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
