@@ -123,7 +123,7 @@ def pair_up(row: Warp, lanes: range, *, inactive_differs: bool = False) -> bool:
     return any(all(equal(lane, lane ^ distance) for lane in lanes) for distance in (1, 2))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_eight_byte_loads_merge_where_nothing_conflicts(data: st.DataObject) -> None:
     rows = data.draw(warps(8, span=40))
@@ -136,7 +136,7 @@ def test_eight_byte_loads_merge_where_nothing_conflicts(data: st.DataObject) -> 
         assert counts.wavefronts[k] == (together if merges and together <= 1 else apart)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_sixteen_byte_loads_merge_by_half_warps(data: st.DataObject) -> None:
     rows = data.draw(warps(16, span=20))
