@@ -227,10 +227,7 @@ class NumpyPort:
         width = access.width_bytes
         sizes = None if source_bytes is None else np.minimum(source_bytes.astype(np.int64), width)
         target, source = _signed(shared_address), _signed(global_address)
-        issued = None
-        if access.counts_stopped_lanes:
-            issued = np.ones((self.warps, 32), np.bool_) if self.group is None else self.group
-        self._count(access, source, secondary=target, source_bytes=sizes, issued=issued)
+        self._count(access, source, secondary=target, source_bytes=sizes)
         reads = None if sizes is None else np.broadcast_to(sizes > 0, (self.warps, 32))
         reading = self._request(Space.GLOBAL, reads)
         words, taint = read_words(resolve(self.memory, source, width, reading), width, self.warps)
@@ -289,7 +286,6 @@ class NumpyPort:
         *,
         secondary: npt.NDArray[np.int64] | None = None,
         source_bytes: npt.NDArray[np.int64] | None = None,
-        issued: Mask | None = None,
     ) -> Mask | None:
         """Counts the request; returns the lanes whose address is known, None for all."""
         counter = self.counters[self._index()]
@@ -298,6 +294,7 @@ class NumpyPort:
         if known is not None:
             lanes = known if lanes is None else lanes & known
         spaces = generic_spaces(self.memory.bound, address) if access.space is Space.GENERIC else None
+        issued = (TRUE if self.group is None else self.group) if access.counts_stopped_lanes else None
         record(counter, Patterns(self.warps, self.issuing, address, lanes, secondary, source_bytes, spaces, issued))
         if counter.first is None:
             first_warp = self.memory.first_block * self.memory.warps_per_block

@@ -218,7 +218,8 @@ def _make_columns(patterns: Patterns) -> list[Keys]:
     The mask; for each kind of address 32 differences to the first active lane and that lane's place in its period;
     the lanes that issue; 32 source sizes; 32 spaces.
     """
-    active, warps, issued = patterns.active, patterns.warps, patterns.issued
+    active, warps = patterns.active, patterns.warps
+    issued = None if patterns.issued is None else np.broadcast_to(patterns.issued, (warps, 32))
     columns: list[Keys] = []
     if active is None:
         columns.append(np.full((1, 1), ALL_LANES, np.int64))
