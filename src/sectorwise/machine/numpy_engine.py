@@ -19,6 +19,7 @@ from sectorwise.machine.numpy_algebra import NumpyAlgebra
 from sectorwise.machine.numpy_port import NumpyPort
 from sectorwise.machine.outcome import make_execution
 from sectorwise.machine.program import BasicBlock, Step, block_at, decode
+from sectorwise.machine.reasons import explain_unknown
 from sectorwise.machine.registers import open_window
 from sectorwise.machine.scheduler import NOWHERE, choose_frame, settle
 from sectorwise.machine.sites import SiteCounter, record_silent
@@ -239,7 +240,11 @@ def _describe_endless(tally: Tally, block: BasicBlock) -> str:
     location = instruction.location
     where = f"{location.file}:{location.line}" if location is not None else f"offset 0x{instruction.offset:04x}"
     limit = f"{tally.options.step_limit:,}"
-    return (
+    ran = (
         f"{tally.bound.kernel.name}: a warp ran more than {limit} instructions and was still at {where} "
-        f"({instruction.text}). If the kernel is meant to run that long, raise the step limit."
+        f"({instruction.text}). "
     )
+    if tally.unknown_conditions:
+        because = explain_unknown(tally.bound.kernel, max(tally.unknown_conditions), tally.origins)
+        return f"{ran}It may wait for something that is not known here: {because}."
+    return f"{ran}If the kernel is meant to run that long, raise the step limit."
