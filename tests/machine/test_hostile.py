@@ -78,6 +78,15 @@ extern "C" __global__ void dynamic(int* out) {
 }
 """
 
+CLUSTERS = r"""
+extern "C" __global__ void __cluster_dims__(2, 1, 1) clustered(int* out) {
+  out[blockIdx.x] = 1;
+}
+extern "C" __global__ void __cluster_dims__(1, 1, 1) lonely(int* out) {
+  out[blockIdx.x] = 1;
+}
+"""
+
 
 def _certainty(done: Run, mark: str) -> set[Certainty]:
     sites = done.sites_at(find_line(SOURCE, mark))
@@ -189,3 +198,10 @@ def test_missing_dynamic_shared_memory_is_told_in_the_kernels_own_bytes() -> Non
     first = done.execution.faults[0]
     assert (first.kind, first.warp, first.lane, first.occurrences) == (FaultKind.OUT_OF_BOUNDS, 1, 0, 32)
     assert first.message == "byte 128 is outside of the 128 bytes of the block's shared memory"
+
+
+@pytest.mark.parametrize("target", ["sm_90", "sm_120"])
+def test_clusters_are_told_not_to_be_run(target: str) -> None:
+    (limitation,) = run(CLUSTERS, "clustered<<<4, 1>>>(i32[4])", target=target).execution.limitations
+    assert "clusters of 2 x 1 x 1 blocks" in limitation.because
+    assert run(CLUSTERS, "lonely<<<4, 1>>>(i32[4])", target=target).execution.limitations == ()

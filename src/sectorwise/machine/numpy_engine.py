@@ -67,6 +67,12 @@ def execute(
 def _open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
     program = decode(bound.kernel)
     count = len(bound.kernel.instructions)
+    limitations: dict[tuple[int, str], None] = {}
+    cluster = bound.kernel.resources.cluster
+    if cluster is not None and cluster != (1, 1, 1):
+        size = " x ".join(str(blocks) for blocks in cluster)
+        because = f"the kernel asks for clusters of {size} blocks; it is run as if each block were a cluster of its own"
+        limitations[0, because] = None
     banks = {number: pack_bank(content) for number, content in bound.banks.items()}
     return Tally(
         program,
@@ -77,6 +83,7 @@ def _open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
         {},
         np.zeros(count, np.int64),
         np.zeros(count, np.int64),
+        limitations=limitations,
     )
 
 
