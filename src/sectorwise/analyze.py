@@ -72,7 +72,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
         SectorwiseError: one of its kinds, with a text for people, where the work cannot go on.
     """
     path = Path(source)
-    spec = load_device(device or DEFAULT_DEVICE)
+    spec = load_device(DEFAULT_DEVICE if device is None else device)
     target = require_sass(spec)
     rules = choose_rules(select, ignore)
     configs = gather_launches(path, launches, kernel)

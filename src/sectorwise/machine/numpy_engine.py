@@ -19,6 +19,7 @@ from sectorwise.machine.numpy_algebra import NumpyAlgebra
 from sectorwise.machine.numpy_port import NumpyPort
 from sectorwise.machine.outcome import make_execution
 from sectorwise.machine.program import BasicBlock, Step, block_at, decode
+from sectorwise.machine.reasons import explain_unknown
 from sectorwise.machine.registers import open_window
 from sectorwise.machine.scheduler import NOWHERE, choose_frame, settle
 from sectorwise.machine.sites import SiteCounter, record_silent
@@ -66,6 +67,12 @@ def execute(
 def _open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
     program = decode(bound.kernel)
     count = len(bound.kernel.instructions)
+    limitations: dict[tuple[int, str], None] = {}
+    cluster = bound.kernel.resources.cluster
+    if cluster is not None and cluster != (1, 1, 1):
+        size = " x ".join(str(blocks) for blocks in cluster)
+        because = f"the kernel asks for clusters of {size} blocks; it is run as if each block were a cluster of its own"
+        limitations[0, because] = None
     banks = {number: pack_bank(content) for number, content in bound.banks.items()}
     return Tally(
         program,
@@ -76,6 +83,7 @@ def _open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
         {},
         np.zeros(count, np.int64),
         np.zeros(count, np.int64),
+        limitations=limitations,
     )
 
 
@@ -239,7 +247,11 @@ def _describe_endless(tally: Tally, block: BasicBlock) -> str:
     location = instruction.location
     where = f"{location.file}:{location.line}" if location is not None else f"offset 0x{instruction.offset:04x}"
     limit = f"{tally.options.step_limit:,}"
-    return (
+    ran = (
         f"{tally.bound.kernel.name}: a warp ran more than {limit} instructions and was still at {where} "
-        f"({instruction.text}). If the kernel is meant to run that long, raise the step limit."
+        f"({instruction.text}). "
     )
+    if tally.unknown_conditions:
+        because = explain_unknown(tally.bound.kernel, max(tally.unknown_conditions), tally.origins)
+        return f"{ran}It may wait for something that is not known here: {because}."
+    return f"{ran}If the kernel is meant to run that long, raise the step limit."

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sectorwise.binary.ir import Predicate
+from sectorwise.binary.ir import FloatImmediate, Immediate, Predicate
 from sectorwise.machine.algebra import Float
 from sectorwise.machine.operands import (
     SIGN_WORD,
+    float_bits,
     raw_word,
     read_predicate,
     split_predicates,
@@ -179,6 +180,9 @@ def approximate(instruction: Instruction) -> Action:
 def _approximate_upper(instruction: Instruction, function: str) -> Action:
     """RCP64H, RSQ64H: the upper word of a double's function, from its upper word."""
     destination, source = instruction.operands[:2]
+    if isinstance(source, FloatImmediate | Immediate):
+        # The encoding holds the upper word of a double, printed as that double: `MUFU.RCP64H R3, 3`.
+        source = Immediate(float_bits(source, Float.F64, instruction.encoding) >> 32)
     read, write = raw_word(source), write_word(destination)
 
     def run(port: Port[Value]) -> None:

@@ -204,6 +204,9 @@ SEMANTICS: Mapping[str, Callable[[Instruction], Action]] = {
     "TLD4": memory.touch_unknown,
     "TXD": memory.touch_unknown,
     "SULD": memory.touch_unknown,
+    "SUST": memory.touch_unknown,
+    "SUATOM": memory.touch_unknown,
+    "SURED": memory.touch_unknown,
     # Tensor cores.
     "HMMA": tensor.multiply_matrices,
     "IMMA": tensor.multiply_matrices,
