@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from sectorwise.binary.ir import Constant, Register
 from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.operands import (
-    raw_word,
     read_long,
     read_word,
     unsupported,
@@ -16,7 +15,7 @@ from sectorwise.machine.operands import (
     write_word,
 )
 from sectorwise.machine.semantics.floats import finish_single, read_double, read_single, rounding_of, saturate
-from sectorwise.machine.semantics.half import half_bits
+from sectorwise.machine.semantics.half import half_bits, read_half
 from sectorwise.machine.semantics.packed import clamp, pack_bytes, round_to_tf32, unpack_bytes
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def read_float(operand: Operand, kind: Float, instruction: Instruction) -> Reade
             read = read_single(operand, instruction)
             return _keep_nan(operand, instruction, read) if instruction.has("F64") else read
         case _:
-            return _read_half(operand, kind, instruction)
+            return read_half(operand, kind, instruction)
 
 
 def _keep_nan(operand: Operand, instruction: Instruction, read: Reader) -> Reader:
@@ -60,26 +59,6 @@ def _keep_nan(operand: Operand, instruction: Instruction, read: Reader) -> Reade
     def run(port: Port[Value]) -> Value:
         raw = plain(port)
         return port.algebra.select(port.algebra.is_nan(raw), raw, read(port))
-
-    return run
-
-
-def _read_half(operand: Operand, kind: Float, instruction: Instruction) -> Reader:
-    if not isinstance(operand, Register):
-        raise unsupported(instruction, "a register is expected for a half")
-    read = raw_word(operand)
-    shift = 16 if any(name.startswith("H1") for name in operand.suffixes) else 0
-    clears, flips = operand.absolute, operand.negate
-
-    def run(port: Port[Value]) -> Value:
-        algebra, bits = port.algebra, read(port)
-        if shift:
-            bits = algebra.shift_right(bits, algebra.word(shift))
-        if clears:
-            bits = algebra.bit_and(bits, algebra.word(0x7FFF))
-        if flips:
-            bits = algebra.bit_xor(bits, algebra.word(0x8000))
-        return algebra.view_float(bits, kind)
 
     return run
 

@@ -21,7 +21,7 @@ from sectorwise.machine.semantics.predicates import COMBINATIONS, combine, pick
 if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction, Operand
     from sectorwise.machine.algebra import Algebra, Value
-    from sectorwise.machine.operands import Action
+    from sectorwise.machine.operands import Action, Reader
     from sectorwise.machine.port import Port
 
 Pair = tuple["Value", "Value"]
@@ -91,6 +91,27 @@ def _read_packed(instruction: Instruction, operand: Operand, kind: Float) -> Pai
     return run
 
 
+def read_half(operand: Operand, kind: Float, instruction: Instruction) -> Reader:
+    """A reader of one half with its sign modifiers: the one that the operand selects, the low one if none."""
+    if not isinstance(operand, Register):
+        raise unsupported(instruction, "a register is expected for a half")
+    read = raw_word(operand)
+    shift = 16 if any(name.startswith("H1") for name in operand.suffixes) else 0
+    clears, flips = operand.absolute, operand.negate
+
+    def run(port: Port[Value]) -> Value:
+        algebra, bits = port.algebra, read(port)
+        if shift:
+            bits = algebra.shift_right(bits, algebra.word(shift))
+        if clears:
+            bits = algebra.bit_and(bits, algebra.word(0x7FFF))
+        if flips:
+            bits = algebra.bit_xor(bits, algebra.word(0x8000))
+        return algebra.view_float(bits, kind)
+
+    return run
+
+
 def half_bits(algebra: Algebra[Value], value: Value, kind: Float) -> Value:
     """The 16 bits of a half or of a bfloat16 that is carried as a single."""
     bits = algebra.view_bits(value)
@@ -152,6 +173,8 @@ def _finish(instruction: Instruction, kind: Float) -> Callable[[Algebra[Value], 
 
 def multiply_add(instruction: Instruction) -> Action:
     """HFMA2, HFMA2.MMA: two fused multiply-adds."""
+    if instruction.has("OOB"):
+        raise unsupported(instruction, "operands out of bounds are not known")
     kind = format_of(instruction)
     a, b, c = values_of(instruction, instruction.operands[1:], kind)[:3]
     write, finish = write_word(instruction.operands[0]), _finish(instruction, kind)
@@ -267,8 +290,7 @@ def minimum_maximum(instruction: Instruction) -> Action:
     choice = [operand for operand in instruction.operands[1:] if isinstance(operand, Predicate)][-1]
     readers = values_of(instruction, values, kind)
     minimum, write, keeps_nan = read_predicate(choice), write_word(instruction.operands[0]), instruction.has("NAN")
-    if instruction.has("XORSIGN"):
-        raise unsupported(instruction, "XORSIGN is not known")
+    signs = [raw_word(operand) for operand in values] if instruction.has("XORSIGN") else []
 
     def extreme(algebra: Algebra[Value], x: Value, y: Value, smaller: Value) -> Value:
         bits = extreme_bits(algebra, x, y, smaller)
@@ -285,6 +307,17 @@ def minimum_maximum(instruction: Instruction) -> Action:
             halves = [
                 algebra.view_float(extreme(algebra, x, y, smaller), kind) for x, y in zip(halves, other, strict=True)
             ]
-        write(port, pack(algebra, halves[0], halves[1], kind))
+        packed = pack(algebra, halves[0], halves[1], kind)
+        write(port, _exclusive_signs(port, packed, halves, signs) if signs else packed)
 
     return run
+
+
+def _exclusive_signs(port: Port[Value], packed: Value, halves: list[Value], signs: list[Reader]) -> Value:
+    """Packed halves with the signs of two words exclusive-ored; what is no number keeps its own."""
+    algebra = port.algebra
+    both = algebra.bit_and(algebra.bit_xor(signs[0](port), signs[1](port)), algebra.word(0x80008000))
+    nans = [algebra.select(algebra.is_nan(half), algebra.word(0x8000), algebra.word(0)) for half in halves]
+    fixed = algebra.bit_or(nans[0], algebra.shift_left(nans[1], algebra.word(16)))
+    flips = algebra.bit_and(both, algebra.invert(fixed))
+    return algebra.bit_or(algebra.bit_and(packed, algebra.word(0x7FFF7FFF)), flips)
