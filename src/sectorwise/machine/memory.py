@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, replace, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -266,6 +266,14 @@ def _check_alignment(memory: BatchMemory, addresses: Addresses, width_bytes: int
         full = np.broadcast_to(addresses, (request.warps, 32))
         _log(memory, FaultKind.MISALIGNED, full, reached, width_bytes, request)
     return ~odd
+
+
+def check_matrix_rows(memory: BatchMemory, addresses: Addresses, matrices: int, request: Request) -> Addresses:
+    """Addresses of matrix rows, int64 [warps, 32], those that are no multiple of a row's 16 bytes logged and cut."""
+    given = np.broadcast_to(np.arange(32) < 8 * matrices, (request.warps, 32))
+    active = given if request.active is None else given & request.active
+    _check_alignment(memory, addresses, 16, replace(request, active=active))
+    return addresses & ~15
 
 
 def _log(
