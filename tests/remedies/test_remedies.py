@@ -32,7 +32,7 @@ def test_transpose_is_padded_by_a_word_or_swizzled() -> None:
     remedies = find_remedies(kernel, "SW201")
     padding, swizzle = remedies["pad the"], remedies["swizzle tile:"]
     assert padding.title == "pad the rows of tile by 1 element (4 B)"
-    assert padding.code == "__shared__ float tile[kTile][kTile + 1];"
+    assert padding.change == "__shared__ float tile[kTile][kTile + 1];"
     assert (padding.before, padding.after) == (16 * (32 + 32 * 32), 16 * (32 + 32))
     assert swizzle.title == "swizzle tile: Swizzle<5,2,5> on byte offsets"
     assert swizzle.after == padding.after
@@ -42,15 +42,15 @@ def test_literal_extents_are_padded_as_people_write_them(tmp_path: Path) -> None
     source = tmp_path / "transpose.cu"
     source.write_text(EXAMPLE.read_text(encoding="utf-8").replace("[kTile][kTile];", "[32][32];"), encoding="utf-8")
     (kernel,) = analyze(source, TILE, remedies=True).kernels
-    assert find_remedies(kernel, "SW201")["pad the"].code == "__shared__ float tile[32][33];"
+    assert find_remedies(kernel, "SW201")["pad the"].change == "__shared__ float tile[32][33];"
 
 
 def test_rows_of_matrices_are_padded_by_eight_halves_or_swizzled_by_chunks() -> None:
     remedies = analyze_file("matrices", "SW203")
     padding, swizzle = remedies["pad the"], remedies["swizzle tile:"]
-    assert padding.code == "__shared__ unsigned short tile[32][72];"
+    assert padding.change == "__shared__ unsigned short tile[32][72];"
     assert swizzle.title == "swizzle tile: Swizzle<3,4,3> on byte offsets"
-    assert swizzle.code == "tile[row][column ^ (row % 8 * 8)]  // for tile[row][column], everywhere"
+    assert swizzle.change == "tile[row][column ^ (row % 8 * 8)]  // for tile[row][column], everywhere"
     stores, loads = 4 * 8 * 4, 4 * 8 * 4
     assert (padding.before, padding.after) == (stores + 8 * loads, stores + loads)
     assert swizzle.after == padding.after
@@ -63,7 +63,7 @@ def test_rows_of_matrices_are_padded_by_eight_halves_or_swizzled_by_chunks() -> 
 def test_transposed_tile_of_a_product_is_padded_by_four_words_and_not_by_one() -> None:
     remedies = analyze_file("sgemm", "SW202")
     padding = remedies["pad the"]
-    assert padding.code == "__shared__ float rows[kDepth][kTile + 4];"
+    assert padding.change == "__shared__ float rows[kDepth][kTile + 4];"
     assert padding.after < padding.before
     refused = dict(text.split(": ", 1) for text in padding.refused)
     one = refused["pad the rows of rows by 1 element (4 B)"]
@@ -86,7 +86,7 @@ def test_lanes_change_axes_where_no_value_changes() -> None:
 
 def test_records_are_aligned_so_that_one_access_takes_each() -> None:
     remedy = analyze_file("points", "SW105")["align Point"]
-    assert remedy.code == "struct __align__(16) Point {"
+    assert remedy.change == "struct __align__(16) Point {"
     assert (remedy.before, remedy.after) == (16 * (4 * 16 + 4), 16 * (16 + 4))
 
 
