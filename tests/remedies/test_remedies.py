@@ -95,3 +95,27 @@ def test_nothing_is_proposed_where_a_launch_is_wrong() -> None:
     (kernel,) = analyze(EXAMPLE, short, remedies=True).kernels
     assert kernel.faults
     assert [finding.remedies for finding in kernel.findings] == [()] * len(kernel.findings)
+
+
+def test_runs_become_vectors_where_buffers_are_aligned() -> None:
+    remedy = analyze_file("runs", "SW105")["promise the"]
+    assert remedy.change.splitlines() == [
+        "in = static_cast<const float*>(__builtin_assume_aligned(in, 16));",
+        "out = static_cast<float*>(__builtin_assume_aligned(out, 16));",
+    ]
+    assert (remedy.before, remedy.after) == (528 * 2 * 4 * 16, 528 * 2 * 16)
+
+
+def test_a_loop_that_waits_is_unrolled() -> None:
+    remedy = analyze_file("waiting", "SW406")["unroll the"]
+    assert remedy.change == "#pragma unroll 8\nfor (int k = 0; k < 128; ++k) sum = sum * 0.5f + in[k * 132 * 64 + i];"
+    assert remedy.after > 4 * remedy.before
+
+
+def test_a_transpose_is_staged_and_both_sides_are_told() -> None:
+    naive = TILE.replace("transpose_tile", "transpose_naive")
+    (kernel,) = analyze(EXAMPLE, naive, remedies=True).kernels
+    remedy = find_remedies(kernel, "SW101")["stage through"]
+    assert remedy.title.endswith("in 4 x 4 blocks of 32 x 8 threads, which costs 1,024 wavefronts")
+    assert (remedy.before, remedy.after) == (512 * (4 + 32), 512 * (4 + 4))
+    assert "__shared__ float tile[32][33];" in remedy.change

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.findings import Remedy
-from sectorwise.remedies.arrays import blank_comments
+from sectorwise.remedies.signatures import find_kernel_text
 from sectorwise.remedies.workshop import Change, Refusal, prove
 from sectorwise.rules.requests import SECTORS
 
@@ -29,10 +29,10 @@ def find_other_axes(
     """The remedy by the code of the finding; none where other axes change a value or move no fewer sectors."""
     codes = {finding.code for finding in findings} & CODES
     before = original.totals.l2_theoretical_sectors
-    body = _find_body(workshop)
-    if not codes or not before or body is None:
+    kernel = find_kernel_text(workshop.text, workshop.launch)
+    if not codes or not before or kernel is None:
         return {}
-    first, last = body
+    first, last = kernel.start, kernel.end
     text = workshop.text[:first] + _swap(workshop.text[first:last]) + workshop.text[last:]
     if text == workshop.text:
         return {}
@@ -57,18 +57,3 @@ def find_other_axes(
 
 def _swap(text: str) -> str:
     return _AXIS.sub(lambda found: f"{found[1]}.{'y' if found[2] == 'x' else 'x'}", text)
-
-
-def _find_body(workshop: Workshop) -> tuple[int, int] | None:
-    """Where the kernel's braces open and close."""
-    name = workshop.launch.kernel.partition("<")[0].rpartition("::")[2]
-    plain = blank_comments(workshop.text)
-    found = re.search(rf"\b{re.escape(name)}\s*\([^{{;]*\{{", plain)
-    if found is None:
-        return None
-    depth = 0
-    for at in range(found.end() - 1, len(plain)):
-        depth += {"{": 1, "}": -1}.get(plain[at], 0)
-        if depth == 0:
-            return found.end(), at
-    return None
