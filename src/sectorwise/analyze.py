@@ -17,6 +17,7 @@ from sectorwise.device import list_devices, load_device, require_sass
 from sectorwise.errors import LaunchError, UnknownKernelError
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.choose import choose_frontend
+from sectorwise.frontends.cuda import CUDA, CudaFrontend
 from sectorwise.launch.comments import find_launches
 from sectorwise.launch.config import LaunchConfig
 from sectorwise.launch.files import read_launch_file
@@ -24,6 +25,8 @@ from sectorwise.launch.notation import parse_launch
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.machine.numpy_engine import execute
 from sectorwise.model.kernel_model import model_kernel
+from sectorwise.remedies.propose import propose
+from sectorwise.remedies.workshop import Workshop
 from sectorwise.rules.selection import choose_rules
 from sectorwise.rules.table import check_model
 from sectorwise.source import read_source
@@ -35,8 +38,10 @@ if TYPE_CHECKING:
     from sectorwise.binary.ir import Cubin, Kernel
     from sectorwise.binding import BoundLaunch
     from sectorwise.device import DeviceSpec
+    from sectorwise.findings import Finding
     from sectorwise.frontends.base import Compilation
     from sectorwise.model.kernel_model import KernelModel
+    from sectorwise.remedies.workshop import Run
 
 DEFAULT_DEVICE: Final = "h200"
 """The device whose counters every count was compared with."""
@@ -56,6 +61,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     options: ExecutionOptions | None = None,
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    remedies: bool = False,
     keep_outputs: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Analysis:
@@ -65,8 +71,9 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     without them the `// sectorwise: launch ...` comments of the source count. `device` is an id or alias; the default
     is `DEFAULT_DEVICE`, for a cubin that it does not run the first device that does. `kernel` keeps the launches of
     one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `select` and `ignore` are codes of rules
-    or their beginnings (`SW2`); all rules are checked where `select` is empty. `keep_outputs` keeps the final buffers
-    in `outputs`. `progress` is called with the blocks executed so far and in all.
+    or their beginnings (`SW2`); all rules are checked where `select` is empty. `remedies` looks for changes of a `.cu`
+    file that cost less and change no value, by compiling and executing them. `keep_outputs` keeps the final buffers in
+    `outputs`. `progress` is called with the blocks executed so far and in all.
 
     Raises:
         SectorwiseError: one of its kinds, with a text for people, where the work cannot go on.
@@ -80,19 +87,28 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     names = tuple(dict.fromkeys(config.kernel for config in configs))
     folders = tuple(Path(folder) for folder in include_folders)
     request = CompileRequest(target=target, macros=tuple(macros), include_folders=folders, kernels=names)
-    compilation = choose_frontend(path).compile(path, request)
+    frontend = choose_frontend(path)
+    compilation = frontend.compile(path, request)
     cubin = read_cubin(compilation.cubin, path.as_posix())
     if device is None:
         spec = choose_device(cubin.target, spec)
 
     # Every launch is checked before the first one runs: a typing error must not cost a long run.
     bound = [bind_launch(cubin, compilation, config, spec) for config in configs]
-    models = execute_all(bound, options or ExecutionOptions(), progress)
+    options = options or ExecutionOptions()
+    models = execute_all(bound, options, progress)
+    run = make_runner(path, request, spec, options) if remedies and isinstance(frontend, CudaFrontend) else None
 
     def name(file: str) -> str:
         return name_file(file, compilation, path)
 
-    kernels = [describe_kernel(model, check_model(model, rules), name, keep_outputs=keep_outputs) for model in models]
+    def find(model: KernelModel) -> tuple[Finding, ...]:
+        findings = check_model(model, rules)
+        if run is None or compilation.source_text is None:
+            return findings
+        return propose(Workshop(compilation.source_text, model.bound.launch, run), model, findings)
+
+    kernels = [describe_kernel(model, find(model), name, keep_outputs=keep_outputs) for model in models]
     texts = read_texts(kernels, compilation, path)
     return Analysis(
         schema=SCHEMA,
@@ -118,6 +134,18 @@ def bind_launch(cubin: Cubin, compilation: Compilation, config: LaunchConfig, de
     kernel = find_kernel(cubin, compilation, config)
     types = kernel.parameter_types or compilation.parameter_types.get(shorten_name(kernel.name))
     return bind(kernel, config, device, types)
+
+
+def make_runner(path: Path, request: CompileRequest, device: DeviceSpec, options: ExecutionOptions) -> Run:
+    """A function that gives the model of a launch of a changed source text."""
+
+    def run(text: str, config: LaunchConfig) -> KernelModel:
+        compilation = CUDA.compile_text(path, text, request)
+        cubin = read_cubin(compilation.cubin, path.as_posix())
+        bound = bind_launch(cubin, compilation, config, device)
+        return model_kernel(bound, execute(bound, options))
+
+    return run
 
 
 def execute_all(

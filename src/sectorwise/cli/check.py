@@ -68,6 +68,11 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
 @click.option("--select", multiple=True, metavar="CODES", help="Only these rules: `SW2,SW301`; may be repeated.")
 @click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules; may be repeated.")
 @click.option(
+    "--remedies",
+    is_flag=True,
+    help="Look for changes that cost less and change no value, by compiling and executing them; takes longer.",
+)
+@click.option(
     "--fail-on",
     type=click.Choice(FAIL_ON),
     help="Exit with 1 on findings of this severity or worse.  [default: never; with a baseline: warning]",
@@ -111,6 +116,7 @@ def check(
     device: str | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    remedies: bool,
     fail_on: str | None,
     baseline: Path | None,
     baseline_to_write: Path | None,
@@ -136,6 +142,7 @@ def check(
             options=ExecutionOptions(step_limit=step_limit),
             select=split_codes(select) or settings.select,
             ignore=split_codes(ignore) or settings.ignore,
+            remedies=remedies,
             progress=progress,
         )
     write_text(_FORMATS[form](analysis, describe_page(sys.stdout) if output is None else Page()), output)

@@ -11,7 +11,7 @@ from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
 from sectorwise.machine.atomics import apply_atomic, is_order_visible
 from sectorwise.machine.banks import read_bank
-from sectorwise.machine.memory import BatchMemory, Request, generic_spaces, resolve
+from sectorwise.machine.memory import BatchMemory, Request, check_matrix_rows, generic_spaces, resolve
 from sectorwise.machine.registers import PREDICATE, TRUE, UNIFORM, UNIFORM_PREDICATE, ZERO_WORD, Window
 from sectorwise.machine.sites import Patterns, SiteCounter, find_first, record
 from sectorwise.machine.special import UNKNOWN_REASONS
@@ -241,6 +241,7 @@ class NumpyPort:
         """Counts an ldmatrix request; word of lane l of matrix m: bytes 4 * (l % 4) to + 3 of row l // 4."""
         addresses = np.broadcast_to(_signed(address), (self.warps, 32))
         self._count(access, addresses)
+        addresses = check_matrix_rows(self.memory, addresses, access.matrices, self._request(access.space))
         words: list[Lanes] = []
         for matrix in range(access.matrices):
             rows = addresses[:, 8 * matrix + _ROW // 4] + 4 * (_ROW % 4)
@@ -254,6 +255,7 @@ class NumpyPort:
         """Counts an stmatrix request; inverse of `load_matrix`."""
         addresses = np.broadcast_to(_signed(address), (self.warps, 32))
         self._count(access, addresses)
+        addresses = check_matrix_rows(self.memory, addresses, access.matrices, self._request(access.space))
         for matrix, word in enumerate(words):
             rows = addresses[:, 8 * matrix + _ROW // 4] + 4 * (_ROW % 4)
             pieces = resolve(self.memory, rows, 4, self._request(access.space))
