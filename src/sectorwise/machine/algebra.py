@@ -1,8 +1,11 @@
 """Turns an opcode's meaning into about fifty lane operations that every engine provides: computed, or emitted as code.
 
 A value is opaque. It stands for one number a lane (or one a warp, which broadcasts) and has one of these kinds:
-predicate (1 bit), half (16 bits), word (32 bits), long (64 bits), single (float32), double (float64), half-float
-(float16), brain (bfloat16). Integers carry no sign; the operation says how they are read.
+predicate (1 bit), word (32 bits), long (64 bits), single (float32), double (float64), half (float16). A bfloat16 is
+carried as the single of the same value. Integers carry no sign; the operation says how they are read.
+
+Arithmetic on floats keeps denormals. A single or half result that is not a number is the canonical one, 0x7fffffff or
+0x7fff; doubles keep the first operand that is not a number, made quiet.
 """
 
 from __future__ import annotations
@@ -13,13 +16,21 @@ from typing import Protocol, TypeVar
 V = TypeVar("V")
 
 
+class Value:
+    """One number a lane, as an opcode sees it: opcodes are written for `Port[Value]` and never look inside."""
+
+
 class Rounding(StrEnum):
-    """IEEE rounding directions, by the letters that SASS uses: RN nearest even, RZ zero, RM down, RP up."""
+    """IEEE rounding directions, by the letters that SASS uses: RN nearest even, RZ zero, RM down, RP up.
+
+    ODD (truncate, then set the last bit if anything was cut off) makes a later rounding to a shorter format exact.
+    """
 
     NEAREST = "RN"
     ZERO = "RZ"
     DOWN = "RM"
     UP = "RP"
+    ODD = "odd"
 
 
 class Float(StrEnum):
@@ -87,6 +98,10 @@ class Algebra(Protocol[V]):
         """Long from two words."""
         ...
 
+    def multiply_wide(self, a: V, b: V, *, signed: bool) -> V:
+        """Long product of two words."""
+        ...
+
     def multiply_high_unsigned(self, a: V, b: V) -> V:
         """High half of the product; words and longs."""
         ...
@@ -102,10 +117,10 @@ class Algebra(Protocol[V]):
         """Word 1 or 0."""
         ...
 
-    # Floats: `view` reinterprets bits; words hold F16 and BF16 in their low 16 bits.
+    # Floats: `view` reinterprets bits; words hold F16 and BF16 in their low 16 bits (what is above is ignored).
     def view_float(self, bits: V, kind: Float) -> V: ...
     def view_bits(self, value: V) -> V:
-        """Bits of a float: word for F32, long for F64, word with 16 bits for F16 and BF16."""
+        """Bits of a float: word for F32 (a bfloat16's are its upper 16), long for F64, word with 16 bits for F16."""
         ...
 
     def float_add(self, a: V, b: V, rounding: Rounding) -> V: ...
@@ -127,7 +142,10 @@ class Algebra(Protocol[V]):
         """Denormals become zero of the same sign."""
         ...
 
-    def convert_float(self, a: V, kind: Float, rounding: Rounding) -> V: ...
+    def convert_float(self, a: V, kind: Float, rounding: Rounding) -> V:
+        """To another format; to BF16 rounds a single to a bfloat16's precision."""
+        ...
+
     def float_from_integer(self, a: V, kind: Float, rounding: Rounding, *, signed: bool) -> V:
         """Word or long to a float."""
         ...
@@ -155,4 +173,8 @@ class Algebra(Protocol[V]):
 
     def ballot(self, a: V) -> V:
         """Word, one a warp: bit i is lane i's predicate."""
+        ...
+
+    def first_active(self, a: V, active: V) -> V:
+        """One a warp: `a` in the lowest lane where the predicate holds; lane 0's where it holds nowhere."""
         ...

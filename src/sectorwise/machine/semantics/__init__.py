@@ -1,0 +1,1 @@
+"""Turns each opcode, decoded once, into an action over a port: one module a family, one table for all."""

@@ -1,0 +1,174 @@
+"""Turns atomics and reductions (ATOM, ATOMG, ATOMS, RED) into updates of memory, one lane after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sectorwise.binary.ir import Register
+from sectorwise.machine.algebra import Float, Rounding
+from sectorwise.machine.forms import access_of
+from sectorwise.machine.operands import raw_words, unsupported, write_words
+from sectorwise.machine.semantics.half import add_packed
+from sectorwise.machine.semantics.integer import less
+from sectorwise.machine.semantics.memory import address_operand, read_address
+
+if TYPE_CHECKING:
+    from sectorwise.binary.ir import Instruction
+    from sectorwise.counting.request import Access
+    from sectorwise.machine.algebra import Algebra, Value
+    from sectorwise.machine.operands import Action, Reader
+    from sectorwise.machine.port import Port
+
+Update = Callable[["Algebra[Value]", "Value", "Value"], "Value"]
+"""Old value and operand to new value; words or longs by the width of the access."""
+
+_INTEGER_OPERATIONS = ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH")
+
+
+def update_memory(instruction: Instruction) -> Action:
+    """ATOM, ATOMG, ATOMS, RED, REDG: reads, computes, writes; the old value goes to the destination if there is one."""
+    access = access_of(instruction)
+    if access is None:
+        return lambda _port: None
+    if access.width_bytes > 8:
+        raise unsupported(instruction, "atomics wider than 8 bytes are not known")
+    if instruction.has("CAS") or instruction.has("CAST"):
+        return _compare_and_swap(instruction, access)
+    address = read_address(access, address_operand(instruction))
+    destination, sources = _destination_and_sources(instruction)
+    words = access.width_bytes // 4
+    adds_one = instruction.has("POPC") and not sources
+    operand = None if adds_one else _joined(sources[-1], words)
+    update = _update_of(instruction, access)
+    inexact = any(name.startswith(("F32", "F64", "F16", "BF16")) for name in instruction.modifiers)
+    write = write_words(destination, words) if destination is not None else None
+
+    def run(port: Port[Value]) -> None:
+        value = port.algebra.word(1) if operand is None else operand(port)
+        old = port.atomic(
+            access, address(port), lambda algebra, before: update(algebra, before, value), words, inexact=inexact
+        )
+        if write:
+            write(port, list(old))
+
+    return run
+
+
+def _destination_and_sources(instruction: Instruction) -> tuple[Register | None, list[Register]]:
+    """Registers before the memory operand, and after it."""
+    place = instruction.operands.index(address_operand(instruction))
+    before = [operand for operand in instruction.operands[:place] if isinstance(operand, Register)]
+    after = [operand for operand in instruction.operands[place:] if isinstance(operand, Register)]
+    return (before[0] if before else None), after
+
+
+def _joined(register: Register, words: int) -> Reader:
+    readers = raw_words(register, words)
+    if words == 1:
+        return readers[0]
+    return lambda port: port.algebra.join(readers[0](port), readers[1](port))
+
+
+def _compare_and_swap(instruction: Instruction, access: Access) -> Action:
+    """CAS gives the old value; CAST.SPIN gives 1 where it has stored and 0 where another value was found."""
+    address = read_address(access, address_operand(instruction))
+    destination, sources = _destination_and_sources(instruction)
+    words = access.width_bytes // 4
+    expected, replacement = _joined(sources[0], words), _joined(sources[1], words)
+    write = write_words(destination, words) if destination is not None else None
+    tests = instruction.has("CAST")
+
+    def run(port: Port[Value]) -> None:
+        algebra, compared, new = port.algebra, expected(port), replacement(port)
+
+        def update(inner: Algebra[Value], old: Value) -> Value:
+            return inner.select(inner.equal(old, compared), new, old)
+
+        old = list(port.atomic(access, address(port), update, words))
+        if write is None:
+            return
+        if tests:
+            before = old[0] if words == 1 else algebra.join(old[0], old[1])
+            stored = algebra.from_predicate(algebra.equal(before, compared))
+            old = [stored, algebra.word(0)][:words]
+        write(port, old)
+
+    return run
+
+
+def _update_of(instruction: Instruction, access: Access) -> Update:
+    operation = next((name for name in instruction.modifiers if name in _INTEGER_OPERATIONS), None)
+    if operation is None:
+        raise unsupported(instruction, "the operation is not known")
+    for name, update in _FLOAT_ADDITIONS.items():
+        if instruction.has(name):
+            if operation != "ADD":
+                raise unsupported(instruction, "only sums of floats are known")
+            return update(instruction)
+    if access.width_bytes not in (4, 8):
+        raise unsupported(instruction, "the width is not known")
+    signed = instruction.has("S32") or instruction.has("S64")
+    return lambda algebra, old, value: _integer(algebra, operation, old, value, signed=signed)
+
+
+def _integer(algebra: Algebra[Value], operation: str, old: Value, value: Value, *, signed: bool) -> Value:
+    match operation:
+        case "ADD":
+            return algebra.add(old, value)
+        case "MIN":
+            return algebra.select(less(algebra, value, old, signed=signed), value, old)
+        case "MAX":
+            return algebra.select(less(algebra, old, value, signed=signed), value, old)
+        case "AND":
+            return algebra.bit_and(old, value)
+        case "OR":
+            return algebra.bit_or(old, value)
+        case "XOR":
+            return algebra.bit_xor(old, value)
+        case "INC":
+            zero, one = algebra.word(0), algebra.word(1)
+            return algebra.select(algebra.less_unsigned(old, value), algebra.add(old, one), zero)
+        case "DEC":
+            zero, one = algebra.word(0), algebra.word(1)
+            outside = algebra.bit_or(algebra.equal(old, zero), algebra.less_unsigned(value, old))
+            return algebra.select(outside, value, algebra.subtract(old, one))
+        case _:
+            return value
+
+
+def _add_single(instruction: Instruction) -> Update:
+    flushes = instruction.has("FTZ")
+
+    def update(algebra: Algebra[Value], old: Value, value: Value) -> Value:
+        a, b = algebra.view_float(old, Float.F32), algebra.view_float(value, Float.F32)
+        if flushes:
+            a, b = algebra.flush_denormals(a), algebra.flush_denormals(b)
+        total = algebra.float_add(a, b, Rounding.NEAREST)
+        return algebra.view_bits(algebra.flush_denormals(total) if flushes else total)
+
+    return update
+
+
+def _add_double(_instruction: Instruction) -> Update:
+    def update(algebra: Algebra[Value], old: Value, value: Value) -> Value:
+        a, b = algebra.view_float(old, Float.F64), algebra.view_float(value, Float.F64)
+        return algebra.view_bits(algebra.float_add(a, b, Rounding.NEAREST))
+
+    return update
+
+
+def _add_halves(kind: Float) -> Callable[[Instruction], Update]:
+    def make(_instruction: Instruction) -> Update:
+        return lambda algebra, old, value: add_packed(algebra, old, value, kind)
+
+    return make
+
+
+_FLOAT_ADDITIONS: dict[str, Callable[[Instruction], Update]] = {
+    "F32": _add_single,
+    "F64": _add_double,
+    "F16x2": _add_halves(Float.F16),
+    "BF16x2": _add_halves(Float.BF16),
+    "BF16_V2": _add_halves(Float.BF16),
+}

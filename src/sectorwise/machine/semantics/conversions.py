@@ -1,0 +1,220 @@
+"""Turns conversions between integers and floats, in every format and rounding, into lane operations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sectorwise.binary.ir import Register
+from sectorwise.machine.algebra import Float, Rounding
+from sectorwise.machine.operands import (
+    raw_word,
+    read_long,
+    read_word,
+    unsupported,
+    write_long,
+    write_word,
+)
+from sectorwise.machine.semantics.floats import finish_single, read_double, read_single, rounding_of, saturate
+from sectorwise.machine.semantics.half import half_bits
+
+if TYPE_CHECKING:
+    from sectorwise.binary.ir import Instruction, Operand
+    from sectorwise.machine.algebra import Algebra, Value
+    from sectorwise.machine.operands import Action, Reader, Writer
+    from sectorwise.machine.port import Port
+
+_FLOATS = {"F16": Float.F16, "BF16": Float.BF16, "F32": Float.F32, "F64": Float.F64}
+_INTEGERS = ("U8", "S8", "U16", "S16", "U32", "S32", "U64", "S64")
+
+
+def _floats(instruction: Instruction) -> list[Float]:
+    return [_FLOATS[name] for name in instruction.modifiers if name in _FLOATS]
+
+
+def _integer(instruction: Instruction) -> tuple[int, bool]:
+    """Bits and signedness of the integer side; S32 is not printed."""
+    name = next((name for name in instruction.modifiers if name in _INTEGERS), "S32")
+    return int(name[1:]), name[0] == "S"
+
+
+def read_float(operand: Operand, kind: Float, instruction: Instruction) -> Reader:
+    """A reader of a float operand of any format; a half is the one that the operand selects, the low one if none."""
+    match kind:
+        case Float.F64:
+            return read_double(operand, instruction)
+        case Float.F32:
+            return read_single(operand, instruction)
+        case _:
+            return _read_half(operand, kind, instruction)
+
+
+def _read_half(operand: Operand, kind: Float, instruction: Instruction) -> Reader:
+    if not isinstance(operand, Register):
+        raise unsupported(instruction, "a register is expected for a half")
+    read = raw_word(operand)
+    shift = 16 if any(name.startswith("H1") for name in operand.suffixes) else 0
+    clears, flips = operand.absolute, operand.negate
+
+    def run(port: Port[Value]) -> Value:
+        algebra, bits = port.algebra, read(port)
+        if shift:
+            bits = algebra.shift_right(bits, algebra.word(shift))
+        if clears:
+            bits = algebra.bit_and(bits, algebra.word(0x7FFF))
+        if flips:
+            bits = algebra.bit_xor(bits, algebra.word(0x8000))
+        return algebra.view_float(bits, kind)
+
+    return run
+
+
+def write_float(operand: Operand, kind: Float) -> Writer:
+    """A writer of a float of any format; a half fills the low 16 bits and clears the rest."""
+    if kind is Float.F64:
+        write_pair = write_long(operand)
+        return lambda port, value: write_pair(port, port.algebra.view_bits(value))
+    write = write_word(operand)
+    if kind is Float.F32:
+        return lambda port, value: write(port, port.algebra.view_bits(value))
+    return lambda port, value: write(port, half_bits(port.algebra, value, kind))
+
+
+def integer_to_float(instruction: Instruction) -> Action:
+    """I2F, I2FP: integers of 8 to 64 bits to a float."""
+    destination, source = instruction.operands[:2]
+    kind = next(iter(_floats(instruction)), Float.F32)
+    bits, signed = _integer(instruction)
+    rounding = rounding_of(instruction)
+    read = read_long(source) if bits == 64 else _field(read_word(source), bits, signed=signed)
+    write = write_float(destination, kind)
+
+    def run(port: Port[Value]) -> None:
+        write(port, port.algebra.float_from_integer(read(port), kind, rounding, signed=signed))
+
+    return run
+
+
+def _field(read: Reader, bits: int, *, signed: bool) -> Reader:
+    """The low bits of a word, extended."""
+    if bits == 32:
+        return read
+
+    def run(port: Port[Value]) -> Value:
+        algebra = port.algebra
+        rest = algebra.word(32 - bits)
+        top = algebra.shift_left(read(port), rest)
+        return algebra.shift_right_signed(top, rest) if signed else algebra.shift_right(top, rest)
+
+    return run
+
+
+def float_to_integer(instruction: Instruction) -> Action:
+    """F2I: saturates; NaN becomes zero with NTZ, else the sign bit alone."""
+    destination, source = instruction.operands[:2]
+    kind = next(iter(_floats(instruction)), Float.F32)
+    bits, signed = _integer(instruction)
+    read, rounding = read_float(source, kind, instruction), rounding_of(instruction)
+    size = max(bits, 32)
+    write = write_long(destination) if size == 64 else write_word(destination)
+    nan_is_zero = instruction.has("NTZ")
+
+    def run(port: Port[Value]) -> None:
+        algebra, value = port.algebra, read(port)
+        result = algebra.integer_from_float(value, size, rounding, signed=signed)
+        if bits < size:
+            result = _clamp(algebra, result, bits, signed=signed)
+        if not nan_is_zero:
+            lost = algebra.long(1 << 63) if size == 64 else algebra.word(1 << 31)
+            result = algebra.select(algebra.is_nan(value), lost, result)
+        write(port, result)
+
+    return run
+
+
+def _clamp(algebra: Algebra[Value], value: Value, bits: int, *, signed: bool) -> Value:
+    """A word held inside the range of a narrower integer."""
+    if not signed:
+        top = algebra.word((1 << bits) - 1)
+        return algebra.select(algebra.less_unsigned(top, value), top, value)
+    top, bottom = algebra.word((1 << bits - 1) - 1), algebra.word(-(1 << bits - 1))
+    held = algebra.select(algebra.less_signed(top, value), top, value)
+    return algebra.select(algebra.less_signed(held, bottom), bottom, held)
+
+
+def float_to_float(instruction: Instruction) -> Action:
+    """F2F: destination format first, then the source's."""
+    destination, source = instruction.operands[:2]
+    kinds = _floats(instruction)
+    if len(kinds) < 2:
+        raise unsupported(instruction, "two formats are expected")
+    target, origin = kinds[:2]
+    read, write = read_float(source, origin, instruction), write_float(destination, target)
+    rounding = rounding_of(instruction)
+    integral = origin is target
+    saturates, flushes = instruction.has("SAT"), instruction.has("FTZ") and target is Float.F32
+
+    def run(port: Port[Value]) -> None:
+        algebra, value = port.algebra, read(port)
+        converted = algebra.convert_float(value, target, rounding)
+        value = algebra.round_integral(value, rounding) if integral else converted
+        if flushes:
+            value = algebra.flush_denormals(value)
+        write(port, saturate(algebra, value, target) if saturates else value)
+
+    return run
+
+
+def pack_floats(instruction: Instruction) -> Action:
+    """F2FP.PACK_AB: two singles rounded to halves, the second operand in the low half."""
+    if any(name in ("E4M3", "E5M2", "E2M1", "E8M0", "E3M2", "E2M3", "TF32") for name in instruction.modifiers):
+        raise unsupported(instruction, "8-bit floats are not known")
+    kind = Float.BF16 if instruction.has("BF16") else Float.F16
+    destination, a, b = instruction.operands[:3]
+    upper, lower = read_single(a, instruction), read_single(b, instruction)
+    write, rounding, relu = write_word(destination), rounding_of(instruction), instruction.has("RELU")
+
+    def half(algebra: Algebra[Value], value: Value) -> Value:
+        if relu:
+            zero = algebra.number(0.0, Float.F32)
+            keeps = algebra.bit_or(algebra.float_less(zero, value), algebra.is_nan(value))
+            value = algebra.select(keeps, value, zero)
+        converted = algebra.convert_float(value, kind, rounding)
+        return half_bits(algebra, converted, kind)
+
+    def run(port: Port[Value]) -> None:
+        algebra = port.algebra
+        high = algebra.shift_left(half(algebra, upper(port)), algebra.word(16))
+        write(port, algebra.bit_or(half(algebra, lower(port)), high))
+
+    return run
+
+
+def round_integral(instruction: Instruction) -> Action:
+    """FRND: a float to the integral float in a direction."""
+    destination, source = instruction.operands[:2]
+    kind = next(iter(_floats(instruction)), Float.F32)
+    read, rounding = read_float(source, kind, instruction), rounding_of(instruction)
+    if kind is Float.F32:
+        write, finish = write_word(destination), finish_single(instruction)
+        return lambda port: write(port, finish(port.algebra, _integral(port, read(port), rounding)))
+    write_value = write_float(destination, kind)
+    return lambda port: write_value(port, _integral(port, read(port), rounding))
+
+
+def _integral(port: Port[Value], value: Value, rounding: Rounding) -> Value:
+    return port.algebra.round_integral(value, rounding)
+
+
+def integer_to_integer(instruction: Instruction) -> Action:
+    """I2I: the word saturated to a narrower integer."""
+    destination, source = instruction.operands[:2]
+    read, write = read_word(source), write_word(destination)
+    bits, signed = _integer(instruction)
+
+    def run(port: Port[Value]) -> None:
+        algebra, value = port.algebra, read(port)
+        if bits < 32:
+            value = _clamp(algebra, value, bits, signed=signed)
+        write(port, value)
+
+    return run

@@ -1,0 +1,224 @@
+"""Turns single-precision opcodes (FADD, FMUL, FFMA, FSETP, FMNMX, MUFU, FCHK) into lane operations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sectorwise.binary.ir import Predicate
+from sectorwise.machine.algebra import Float, Rounding
+from sectorwise.machine.operands import (
+    raw_word,
+    read_predicate,
+    split_predicates,
+    unsupported,
+    write_predicate,
+    write_word,
+)
+from sectorwise.machine.semantics.floats import (
+    FLOAT_COMPARISONS,
+    compare_floats,
+    extreme_bits,
+    finish_single,
+    read_single,
+    read_single_bits,
+    rounding_of,
+)
+from sectorwise.machine.semantics.predicates import pick, write_comparison
+
+if TYPE_CHECKING:
+    from sectorwise.binary.ir import Instruction
+    from sectorwise.machine.algebra import Value
+    from sectorwise.machine.operands import Action
+    from sectorwise.machine.port import Port
+
+CANONICAL_NAN = 0x7FFFFFFF
+
+_MUFU = ("RCP", "RSQ", "SQRT", "SIN", "COS", "EX2", "LG2", "TANH")
+
+
+def add(instruction: Instruction) -> Action:
+    """FADD."""
+    destination, a, b = instruction.operands
+    first, second = read_single(a, instruction), read_single(b, instruction)
+    write, finish, rounding = write_word(destination), finish_single(instruction), rounding_of(instruction)
+
+    def run(port: Port[Value]) -> None:
+        algebra = port.algebra
+        write(port, finish(algebra, algebra.float_add(first(port), second(port), rounding)))
+
+    return run
+
+
+def multiply(instruction: Instruction) -> Action:
+    """FMUL."""
+    if any(name in ("D2", "D4", "D8", "M2", "M4", "M8") for name in instruction.modifiers):
+        raise unsupported(instruction, "scaled products are not known")
+    destination, a, b = instruction.operands
+    first, second = read_single(a, instruction), read_single(b, instruction)
+    write, finish, rounding = write_word(destination), finish_single(instruction), rounding_of(instruction)
+
+    def run(port: Port[Value]) -> None:
+        algebra = port.algebra
+        write(port, finish(algebra, algebra.float_multiply(first(port), second(port), rounding)))
+
+    return run
+
+
+def multiply_add(instruction: Instruction) -> Action:
+    """FFMA."""
+    destination, *values = instruction.operands
+    a, b, c = (read_single(operand, instruction) for operand in values)
+    write, finish, rounding = write_word(destination), finish_single(instruction), rounding_of(instruction)
+
+    def run(port: Port[Value]) -> None:
+        algebra = port.algebra
+        write(port, finish(algebra, algebra.float_fma(a(port), b(port), c(port), rounding)))
+
+    return run
+
+
+def set_predicate(instruction: Instruction) -> Action:
+    """FSETP."""
+    values = [operand for operand in instruction.operands[2:] if not isinstance(operand, Predicate)]
+    trailing = [operand for operand in instruction.operands[2:] if isinstance(operand, Predicate)]
+    a, b = (read_single(operand, instruction) for operand in values)
+    comparison = pick(instruction.modifiers, FLOAT_COMPARISONS, "F")
+
+    def compare(port: Port[Value]) -> Value:
+        return compare_floats(port.algebra, comparison, a(port), b(port))
+
+    return write_comparison(instruction, compare, trailing[0] if trailing else None)
+
+
+def set_register(instruction: Instruction) -> Action:
+    """FSET: a comparison as a word, all ones, or 1.0 with BF."""
+    destination, a, b, *tail = instruction.operands
+    first, second = read_single(a, instruction), read_single(b, instruction)
+    comparison, write = pick(instruction.modifiers, FLOAT_COMPARISONS, "F"), write_word(destination)
+    true = 0x3F800000 if instruction.has("BF") else 0xFFFFFFFF
+    joined = read_predicate(tail[0]) if tail else None
+    operation = pick(instruction.modifiers, ("AND", "OR", "XOR"), "AND")
+
+    def run(port: Port[Value]) -> None:
+        algebra = port.algebra
+        outcome = compare_floats(algebra, comparison, first(port), second(port))
+        if joined is not None:
+            join = {"AND": algebra.bit_and, "OR": algebra.bit_or, "XOR": algebra.bit_xor}[operation]
+            outcome = join(outcome, joined(port))
+        write(port, algebra.select(outcome, algebra.word(true), algebra.word(0)))
+
+    return run
+
+
+def minimum_maximum(instruction: Instruction) -> Action:
+    """FMNMX, FMNMX3: a NaN loses against a number, or wins with NAN."""
+    values = [operand for operand in instruction.operands[1:] if not isinstance(operand, Predicate)]
+    choice = [operand for operand in instruction.operands[1:] if isinstance(operand, Predicate)][-1]
+    readers, minimum = [read_single(operand, instruction) for operand in values], read_predicate(choice)
+    write, keeps_nan = write_word(instruction.operands[0]), instruction.has("NAN")
+    if instruction.has("XORSIGN"):
+        raise unsupported(instruction, "XORSIGN is not known")
+
+    def run(port: Port[Value]) -> None:
+        algebra = port.algebra
+        numbers = [read(port) for read in readers]
+        result, wrong = numbers[0], algebra.is_nan(numbers[0])
+        for number in numbers[1:]:
+            result = algebra.view_float(extreme_bits(algebra, result, number, minimum(port)), Float.F32)
+            if keeps_nan:
+                wrong = algebra.bit_or(wrong, algebra.is_nan(number))
+        lost = wrong if keeps_nan else algebra.is_nan(result)
+        write(port, algebra.select(lost, algebra.word(CANONICAL_NAN), algebra.view_bits(result)))
+
+    return run
+
+
+def choose(instruction: Instruction) -> Action:
+    """FSEL: the first operand where the predicate holds, else the second, with their signs."""
+    destination, a, b, predicate = instruction.operands
+    first, second = read_single_bits(a, instruction), read_single_bits(b, instruction)
+    condition, write, flushes = read_predicate(predicate), write_word(destination), instruction.has("FTZ")
+
+    def run(port: Port[Value]) -> None:
+        algebra = port.algebra
+        bits = algebra.select(condition(port), first(port), second(port))
+        if flushes:
+            bits = algebra.view_bits(algebra.flush_denormals(algebra.view_float(bits, Float.F32)))
+        write(port, bits)
+
+    return run
+
+
+def approximate(instruction: Instruction) -> Action:
+    """MUFU: a function to about 22 bits; the best value stands for it, marked inexact."""
+    destination, source = instruction.operands[:2]
+    for name in ("RCP64H", "RSQ64H"):
+        if instruction.has(name):
+            return _approximate_upper(instruction, name[:3])
+    function = next((name for name in instruction.modifiers if name in _MUFU), None)
+    if function is None or instruction.has("F16"):
+        raise unsupported(instruction, "the function is not known")
+    read, write = read_single(source, instruction), write_word(destination)
+
+    def run(port: Port[Value]) -> None:
+        port.mark_inexact()
+        algebra = port.algebra
+        # The unit takes denormals as zeros and gives none (RCP keeps them only where it is scaled around).
+        value = algebra.approximate(function, algebra.flush_denormals(read(port)))
+        write(port, algebra.view_bits(algebra.flush_denormals(value)))
+
+    return run
+
+
+def _approximate_upper(instruction: Instruction, function: str) -> Action:
+    """RCP64H, RSQ64H: the upper word of a double's function, from its upper word."""
+    destination, source = instruction.operands[:2]
+    read, write = raw_word(source), write_word(destination)
+
+    def run(port: Port[Value]) -> None:
+        port.mark_inexact()
+        algebra = port.algebra
+        value = algebra.view_float(algebra.join(algebra.word(0), read(port)), Float.F64)
+        write(port, algebra.high(algebra.view_bits(algebra.approximate(function, value))))
+
+    return run
+
+
+def check_division(instruction: Instruction) -> Action:
+    """FCHK.DIVIDE: whether a / b needs the slow path, for exponents far apart or near the ends."""
+    predicates, _ = split_predicates(instruction)
+    a, b = (raw_word(operand) for operand in instruction.operands[1:3])
+    write = write_predicate(predicates[0])
+
+    def run(port: Port[Value]) -> None:
+        if write is None:
+            return
+        algebra = port.algebra
+        upper, lower = _exponent(port, a(port)), _exponent(port, b(port))
+        # The numerator may be zero; otherwise both exponents and their difference stay inside.
+        risky = algebra.invert(_between(port, lower, 1, 252))
+        difference = algebra.add(algebra.subtract(upper, lower), algebra.word(256))
+        risky = algebra.bit_or(risky, algebra.invert(_between(port, difference, 256 - 125, 256 + 126)))
+        risky = algebra.bit_or(risky, algebra.invert(_between(port, upper, 25, 254)))
+        write(port, risky)
+
+    return run
+
+
+def _exponent(port: Port[Value], bits: Value) -> Value:
+    algebra = port.algebra
+    return algebra.bit_and(algebra.shift_right(bits, algebra.word(23)), algebra.word(255))
+
+
+def _between(port: Port[Value], value: Value, low: int, high: int) -> Value:
+    algebra = port.algebra
+    distance = algebra.subtract(value, algebra.word(low))
+    return algebra.less_unsigned(distance, algebra.word(high - low + 1))
+
+
+def swizzled_add(instruction: Instruction) -> Action:
+    """FSWZADD: adds with signs by lane in its quad: P a + b, N -a + b (as `NPPN...`), or b - a."""
+    raise unsupported(instruction, "quad signs are not known")
+
+
+ROUND_NEAREST = Rounding.NEAREST

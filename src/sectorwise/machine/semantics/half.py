@@ -1,0 +1,284 @@
+"""Turns packed half-precision opcodes (HADD2, HMUL2, HFMA2, HSETP2, HMNMX2) into operations on two floats a word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sectorwise.binary.ir import Constant, FloatImmediate, Immediate, Predicate, Register
+from sectorwise.machine.algebra import Float, Rounding
+from sectorwise.machine.operands import (
+    float_bits,
+    raw_word,
+    read_predicate,
+    unsupported,
+    write_predicate,
+    write_word,
+)
+from sectorwise.machine.semantics.floats import FLOAT_COMPARISONS, compare_floats, extreme_bits, saturate
+from sectorwise.machine.semantics.predicates import COMBINATIONS, combine, pick
+
+if TYPE_CHECKING:
+    from sectorwise.binary.ir import Instruction, Operand
+    from sectorwise.machine.algebra import Algebra, Value
+    from sectorwise.machine.operands import Action
+    from sectorwise.machine.port import Port
+
+Pair = tuple["Value", "Value"]
+PairReader = Callable[["Port[Value]"], Pair]
+
+_SELECTIONS = {"H0_H0": (0, 0), "H1_H1": (16, 16), "H0_H1": (0, 16), "H1_H0": (0, 16), "H0_NH1": (0, 16)}
+
+
+def format_of(instruction: Instruction) -> Float:
+    """F16, or BF16 for the `BF16_V2` forms."""
+    return Float.BF16 if any(name.startswith("BF16") for name in instruction.modifiers) else Float.F16
+
+
+def values_of(instruction: Instruction, operands: tuple[Operand, ...], kind: Float) -> list[PairReader]:
+    """Readers of packed operands; two numbers in a row are one operand, the upper half first."""
+    readers: list[PairReader] = []
+    place = 0
+    while place < len(operands):
+        operand = operands[place]
+        if isinstance(operand, FloatImmediate | Immediate):
+            upper = operand
+            lower = operands[place + 1] if place + 1 < len(operands) else operand
+            place += 2 if place + 1 < len(operands) and isinstance(lower, FloatImmediate | Immediate) else 1
+            if not isinstance(lower, FloatImmediate | Immediate):
+                lower = upper
+            bits = float_bits(upper, kind, 0) << 16 | float_bits(lower, kind, 0)
+            readers.append(_read_bits(bits, kind))
+            continue
+        place += 1
+        readers.append(_read_packed(instruction, operand, kind))
+    return readers
+
+
+def _read_bits(bits: int, kind: Float) -> PairReader:
+    def run(port: Port[Value]) -> Pair:
+        algebra = port.algebra
+        return algebra.view_float(algebra.word(bits & 0xFFFF), kind), algebra.view_float(algebra.word(bits >> 16), kind)
+
+    return run
+
+
+def _read_packed(instruction: Instruction, operand: Operand, kind: Float) -> PairReader:
+    if not isinstance(operand, Register | Constant):
+        raise unsupported(instruction, f"operand {operand} is no packed value")
+    read, flushes = raw_word(operand), instruction.has("FTZ")
+    suffixes = operand.suffixes
+    shifts = next((_SELECTIONS[name] for name in suffixes if name in _SELECTIONS), (0, 16))
+    if any(name == "F32" for name in suffixes):
+        raise unsupported(instruction, "a single among packed operands is not known")
+    clears, flips = (0x7FFF7FFF if operand.absolute else None), (0x80008000 if operand.negate else None)
+    if "H0_NH1" in suffixes:
+        flips = 0x80000000
+
+    def half(algebra: Algebra[Value], word: Value, shift: int) -> Value:
+        bits = algebra.shift_right(word, algebra.word(shift)) if shift else word
+        value = algebra.view_float(bits, kind)
+        return algebra.flush_denormals(value) if flushes else value
+
+    def run(port: Port[Value]) -> Pair:
+        algebra, word = port.algebra, read(port)
+        if clears is not None:
+            word = algebra.bit_and(word, algebra.word(clears))
+        if flips is not None:
+            word = algebra.bit_xor(word, algebra.word(flips))
+        return half(algebra, word, shifts[0]), half(algebra, word, shifts[1])
+
+    return run
+
+
+def half_bits(algebra: Algebra[Value], value: Value, kind: Float) -> Value:
+    """The 16 bits of a half or of a bfloat16 that is carried as a single."""
+    bits = algebra.view_bits(value)
+    return algebra.shift_right(bits, algebra.word(16)) if kind is Float.BF16 else bits
+
+
+def pack(algebra: Algebra[Value], low: Value, high: Value, kind: Float) -> Value:
+    """A word from two halves."""
+    upper = algebra.shift_left(half_bits(algebra, high, kind), algebra.word(16))
+    return algebra.bit_or(half_bits(algebra, low, kind), upper)
+
+
+def fma_half(algebra: Algebra[Value], a: Value, b: Value, c: Value, kind: Float) -> Value:
+    """The value of a * b + c, rounded once to the format."""
+    if kind is Float.F16:
+        return algebra.float_fma(a, b, c, Rounding.NEAREST)
+    return algebra.convert_float(algebra.float_fma(a, b, c, Rounding.ODD), kind, Rounding.NEAREST)
+
+
+def add_half(algebra: Algebra[Value], a: Value, b: Value, kind: Float) -> Value:
+    """The sum a + b, rounded once to the format."""
+    if kind is Float.F16:
+        return algebra.float_add(a, b, Rounding.NEAREST)
+    return algebra.convert_float(algebra.float_add(a, b, Rounding.ODD), kind, Rounding.NEAREST)
+
+
+def multiply_half(algebra: Algebra[Value], a: Value, b: Value, kind: Float) -> Value:
+    """The product a * b, rounded once to the format."""
+    if kind is Float.F16:
+        return algebra.float_multiply(a, b, Rounding.NEAREST)
+    return algebra.convert_float(algebra.float_multiply(a, b, Rounding.ODD), kind, Rounding.NEAREST)
+
+
+def add_packed(algebra: Algebra[Value], a: Value, b: Value, kind: Float) -> Value:
+    """The sums of two packed words, as atomics make them."""
+    sixteen = algebra.word(16)
+    low = add_half(algebra, algebra.view_float(a, kind), algebra.view_float(b, kind), kind)
+    upper_a, upper_b = algebra.shift_right(a, sixteen), algebra.shift_right(b, sixteen)
+    high = add_half(algebra, algebra.view_float(upper_a, kind), algebra.view_float(upper_b, kind), kind)
+    return pack(algebra, low, high, kind)
+
+
+def _finish(instruction: Instruction, kind: Float) -> Callable[[Algebra[Value], Value], Value]:
+    relu, saturates, flushes = instruction.has("RELU"), instruction.has("SAT"), instruction.has("FTZ")
+
+    def run(algebra: Algebra[Value], value: Value) -> Value:
+        if flushes:
+            value = algebra.flush_denormals(value)
+        if saturates:
+            value = saturate(algebra, value, kind)
+        if relu:
+            zero = algebra.number(0.0, kind)
+            keeps = algebra.bit_or(algebra.float_less(zero, value), algebra.is_nan(value))
+            value = algebra.select(keeps, value, zero)
+        return value
+
+    return run
+
+
+def multiply_add(instruction: Instruction) -> Action:
+    """HFMA2, HFMA2.MMA: two fused multiply-adds."""
+    kind = format_of(instruction)
+    a, b, c = values_of(instruction, instruction.operands[1:], kind)[:3]
+    write, finish = write_word(instruction.operands[0]), _finish(instruction, kind)
+
+    def run(port: Port[Value]) -> None:
+        algebra = port.algebra
+        halves = [
+            finish(algebra, fma_half(algebra, x, y, z, kind)) for x, y, z in zip(a(port), b(port), c(port), strict=True)
+        ]
+        write(port, pack(algebra, halves[0], halves[1], kind))
+
+    return run
+
+
+def add(instruction: Instruction) -> Action:
+    """HADD2: two sums; HADD2.F32 widens the low halves and adds as singles."""
+    kind = format_of(instruction)
+    a, b = values_of(instruction, instruction.operands[1:], kind)[:2]
+    write, finish = write_word(instruction.operands[0]), _finish(instruction, kind)
+    if instruction.has("F32"):
+
+        def widen(port: Port[Value]) -> None:
+            algebra = port.algebra
+            x, y = (algebra.convert_float(read(port)[0], Float.F32, Rounding.NEAREST) for read in (a, b))
+            write(port, algebra.view_bits(algebra.float_add(x, y, Rounding.NEAREST)))
+
+        return widen
+
+    def run(port: Port[Value]) -> None:
+        algebra = port.algebra
+        pairs = zip(a(port), b(port), strict=True)
+        halves = [finish(algebra, add_half(algebra, x, y, kind)) for x, y in pairs]
+        write(port, pack(algebra, halves[0], halves[1], kind))
+
+    return run
+
+
+def multiply(instruction: Instruction) -> Action:
+    """HMUL2: two products."""
+    kind = format_of(instruction)
+    a, b = values_of(instruction, instruction.operands[1:], kind)[:2]
+    write, finish = write_word(instruction.operands[0]), _finish(instruction, kind)
+
+    def run(port: Port[Value]) -> None:
+        algebra = port.algebra
+        pairs = zip(a(port), b(port), strict=True)
+        halves = [finish(algebra, multiply_half(algebra, x, y, kind)) for x, y in pairs]
+        write(port, pack(algebra, halves[0], halves[1], kind))
+
+    return run
+
+
+def set_predicate(instruction: Instruction) -> Action:
+    """HSETP2: compares both halves into two predicates; H_AND joins both into the first."""
+    kind = format_of(instruction)
+    values = tuple(operand for operand in instruction.operands[2:] if not isinstance(operand, Predicate))
+    trailing = [operand for operand in instruction.operands[2:] if isinstance(operand, Predicate)]
+    a, b = values_of(instruction, values, kind)[:2]
+    comparison = pick(instruction.modifiers, FLOAT_COMPARISONS, "F")
+    first, second = (write_predicate(operand) for operand in instruction.operands[:2])
+    other = read_predicate(trailing[0]) if trailing else None
+    operation = pick(instruction.modifiers, COMBINATIONS, "AND")
+    joins = instruction.has("H_AND")
+
+    def run(port: Port[Value]) -> None:
+        algebra = port.algebra
+        pairs = zip(a(port), b(port), strict=True)
+        low, high = (compare_floats(algebra, comparison, x, y) for x, y in pairs)
+        if joins:
+            low = algebra.bit_and(low, high)
+            high = algebra.invert(low)
+        if other is not None:
+            join, value = combine(operation, algebra), other(port)
+            low, high = join(low, value), join(high, value)
+        if first:
+            first(port, low)
+        if second:
+            second(port, high)
+
+    return run
+
+
+def set_register(instruction: Instruction) -> Action:
+    """HSET2: compares both halves into 1.0 (BF) or all ones (BM) in each half."""
+    kind = format_of(instruction)
+    values = tuple(operand for operand in instruction.operands[1:] if not isinstance(operand, Predicate))
+    trailing = [operand for operand in instruction.operands[1:] if isinstance(operand, Predicate)]
+    a, b = values_of(instruction, values, kind)[:2]
+    comparison, write = pick(instruction.modifiers, FLOAT_COMPARISONS, "F"), write_word(instruction.operands[0])
+    other = read_predicate(trailing[0]) if trailing else None
+    operation = pick(instruction.modifiers, COMBINATIONS, "AND")
+    one = 0x3F80 if kind is Float.BF16 else 0x3C00
+    true = 0xFFFF if instruction.has("BM") else one
+
+    def run(port: Port[Value]) -> None:
+        algebra = port.algebra
+        pairs = zip(a(port), b(port), strict=True)
+        low, high = (compare_floats(algebra, comparison, x, y) for x, y in pairs)
+        if other is not None:
+            join, value = combine(operation, algebra), other(port)
+            low, high = join(low, value), join(high, value)
+        zero = algebra.word(0)
+        lower = algebra.select(low, algebra.word(true), zero)
+        write(port, algebra.bit_or(lower, algebra.select(high, algebra.word(true << 16), zero)))
+
+    return run
+
+
+def minimum_maximum(instruction: Instruction) -> Action:
+    """HMNMX2: the smaller of each pair where the predicate holds, else the larger."""
+    kind = format_of(instruction)
+    values = tuple(operand for operand in instruction.operands[1:] if not isinstance(operand, Predicate))
+    choice = [operand for operand in instruction.operands[1:] if isinstance(operand, Predicate)][-1]
+    a, b = values_of(instruction, values, kind)[:2]
+    minimum, write, keeps_nan = read_predicate(choice), write_word(instruction.operands[0]), instruction.has("NAN")
+    if instruction.has("XORSIGN"):
+        raise unsupported(instruction, "XORSIGN is not known")
+
+    def run(port: Port[Value]) -> None:
+        algebra, smaller = port.algebra, minimum(port)
+        halves = []
+        for x, y in zip(a(port), b(port), strict=True):
+            bits = extreme_bits(algebra, x, y, smaller)
+            bits = algebra.shift_right(bits, algebra.word(16)) if kind is Float.BF16 else bits
+            nan_x, nan_y = algebra.is_nan(x), algebra.is_nan(y)
+            lost = algebra.bit_or(nan_x, nan_y) if keeps_nan else algebra.bit_and(nan_x, nan_y)
+            halves.append(algebra.select(lost, algebra.word(0x7FFF), bits))
+        write(port, algebra.bit_or(halves[0], algebra.shift_left(halves[1], algebra.word(16))))
+
+    return run
