@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,17 +21,32 @@ class Span:
     """`--launch`, `transpose.cu:3`, `transpose.json: case k_copy`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Contents:
     """What a buffer holds at the start: `kind` one of zeros, arange, perm, uniform, noise, file, array.
 
-    `seed` for perm and uniform (numpy's default_rng), `path` for file, `array` for values given from Python.
+    `seed` for perm and uniform (numpy's default_rng), `below` for whole numbers of uniform that stay under a bound,
+    `path` for file, `array` for values given from Python (a one-dimensional array in the buffer's storage type).
     """
 
     kind: str = "zeros"
     seed: int | None = None
     path: str | None = None
     array: npt.NDArray[np.generic] | None = None
+    below: int | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Equal recipes are equal; arrays count as equal only where they are the same object."""
+        if not isinstance(other, Contents):
+            return NotImplemented
+        return self.array is other.array and self._recipe() == other._recipe()
+
+    def __hash__(self) -> int:
+        """Hash of the recipe and of the array's identity."""
+        return hash((self._recipe(), id(self.array)))
+
+    def _recipe(self) -> tuple[str, int | None, str | None, int | None]:
+        return (self.kind, self.seed, self.path, self.below)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +57,7 @@ class BufferArgument:
     count: int
     contents: Contents
     name: str | None = None
-    span: Span | None = None
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +67,7 @@ class ScalarArgument:
     value: int | float
     dtype: str | None = None
     name: str | None = None
-    span: Span | None = None
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +76,7 @@ class BytesArgument:
 
     data: bytes
     name: str | None = None
-    span: Span | None = None
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +85,7 @@ class StructArgument:
 
     fields: tuple[Argument, ...]
     name: str | None = None
-    span: Span | None = None
+    span: Span | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +95,7 @@ class PointerArgument:
     target: str
     offset_bytes: int
     name: str | None = None
-    span: Span | None = None
+    span: Span | None = field(default=None, compare=False)
 
 
 Argument = BufferArgument | ScalarArgument | BytesArgument | StructArgument | PointerArgument
@@ -88,16 +103,25 @@ Argument = BufferArgument | ScalarArgument | BytesArgument | StructArgument | Po
 
 @dataclass(frozen=True, slots=True)
 class LaunchConfig:
-    """One launch: which kernel, its grid and block, dynamic shared bytes, arguments, and module variables to set."""
+    """One launch: which kernel, its grid and block, dynamic shared bytes, arguments, and module variables to set.
+
+    `constants` pairs the name of a module variable with its value; a buffer there is the variable's own contents,
+    not a pointer (`{f32[1024]}`, a struct of one buffer, is a pointer). The spans are None where no text was written.
+    """
 
     kernel: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     dynamic_shared_bytes: int
     arguments: tuple[Argument, ...]
-    constants: tuple[tuple[str, BufferArgument], ...] = ()
+    constants: tuple[tuple[str, Argument], ...] = ()
     case: str | None = None
-    span: Span | None = None
+    span: Span | None = field(default=None, compare=False)
+    grid_span: Span | None = field(default=None, compare=False)
+    block_span: Span | None = field(default=None, compare=False)
+    shared_span: Span | None = field(default=None, compare=False)
+    arguments_span: Span | None = field(default=None, compare=False)
+    """The closing parenthesis: where an argument that is missing would stand."""
 
     @property
     def blocks_total(self) -> int:

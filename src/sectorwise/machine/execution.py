@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.counting.request import Access
+    from sectorwise.machine.observers import Observer
 
 
 class Certainty(StrEnum):
@@ -99,7 +100,11 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionOptions:
-    """How to run: `step_limit` warp instructions for one warp; `budget_bytes` for registers and memories in a batch."""
+    """How to run: `step_limit` warp instructions for one warp; `budget_bytes` for registers and memories in a batch.
+
+    `observers` see every memory request as it is issued.
+    """
 
     step_limit: int = 50_000_000
     budget_bytes: int = 512 << 20
+    observers: tuple[Observer, ...] = ()

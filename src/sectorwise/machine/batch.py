@@ -1,0 +1,98 @@
+"""Turns some blocks of a launch into the machine state that runs them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sectorwise.machine.convergence import Groups, start_groups
+from sectorwise.machine.memory import BatchMemory, FaultLog, GlobalMemory, open_batch_memory
+from sectorwise.machine.registers import RegisterFile
+from sectorwise.machine.special import special_registers
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from sectorwise.binding import BoundLaunch
+    from sectorwise.machine.execution import ExecutionOptions
+    from sectorwise.machine.program import Program
+    from sectorwise.machine.sites import SiteCounter
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a launch has counted so far, over all of its batches.
+
+    `origins` maps instructions to why what they wrote is not known; `limitations` are what could not be followed,
+    `unknown_conditions` branches whose condition was not known.
+    """
+
+    program: Program
+    bound: BoundLaunch
+    options: ExecutionOptions
+    global_memory: GlobalMemory
+    banks: dict[int, npt.NDArray[np.uint32]]
+    counters: dict[int, SiteCounter]
+    issued: npt.NDArray[np.int64]
+    lanes: npt.NDArray[np.int64]
+    faults: FaultLog = field(default_factory=FaultLog)
+    origins: dict[int, str] = field(default_factory=dict)
+    limitations: dict[tuple[int, str], None] = field(default_factory=dict)
+    unknown_conditions: set[int] = field(default_factory=set)
+
+
+@dataclass(slots=True)
+class Batch:
+    """State of the warps of some blocks.
+
+    `live` are the lanes of each warp that have not exited. `steps` counts instructions of each warp. `assumed` [warps]
+    says whose way depended on an inexact or unknown value. `arrived` counts threads that passed a block barrier
+    without waiting, `votes` [blocks, 16, 2] how many lanes BAR.RED has asked and how many said yes, `last_vote` [blocks]
+    what came of it.
+    """
+
+    tally: Tally
+    blocks: int
+    warps_per_block: int
+    first_block: int
+    registers: RegisterFile
+    memory: BatchMemory
+    special: dict[str, npt.NDArray[np.uint32]]
+    groups: Groups
+    live: npt.NDArray[np.uint32]
+    steps: npt.NDArray[np.int64]
+    assumed: npt.NDArray[np.bool_]
+    arrived: npt.NDArray[np.int64]
+    votes: npt.NDArray[np.int64]
+    last_vote: npt.NDArray[np.int64]
+    unsettled: bool = False
+    clock: int = 0
+    constants: dict[tuple[int, int], npt.NDArray[Any]] = field(default_factory=dict)
+
+
+def open_batch(tally: Tally, first_block: int, blocks: int) -> Batch:
+    """Fresh state for `blocks` blocks from linear block `first_block` on."""
+    threads = tally.bound.launch.threads_per_block
+    warps_per_block = -(-threads // 32)
+    warps = blocks * warps_per_block
+    masks = np.full(warps, 0xFFFFFFFF, np.uint32)
+    if threads % 32:
+        masks[warps_per_block - 1 :: warps_per_block] = (1 << threads % 32) - 1
+    return Batch(
+        tally,
+        blocks,
+        warps_per_block,
+        first_block,
+        RegisterFile(warps),
+        open_batch_memory(tally.bound, tally.global_memory, tally.faults, first_block, blocks, warps_per_block),
+        special_registers(tally.bound, first_block, blocks),
+        start_groups(masks),
+        masks.copy(),
+        np.zeros(warps, np.int64),
+        np.zeros(warps, np.bool_),
+        np.zeros((blocks, 16), np.int64),
+        np.zeros((blocks, 16, 2), np.int64),
+        np.zeros(blocks, np.int64),
+    )

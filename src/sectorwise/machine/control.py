@@ -1,0 +1,253 @@
+"""Turns branches, calls, exits and convergence instructions of a frame into where each of its lanes goes next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sectorwise.binary.ir import (
+    TRUE_PREDICATE,
+    ZERO_REGISTER,
+    Constant,
+    ConvergenceBarrier,
+    Immediate,
+    Predicate,
+    Register,
+    Target,
+)
+from sectorwise.machine.barriers import arrive_at_barrier
+from sectorwise.machine.convergence import WARPSYNC_KEY, State
+from sectorwise.machine.frame import end, live_lanes, move, of_group, park
+from sectorwise.machine.lanes import ALL_LANES, pack, unpack
+from sectorwise.machine.program import predicate_slot, register_slot
+from sectorwise.machine.registers import BARRIER
+from sectorwise.machine.taint import UNKNOWN, join, worst
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from sectorwise.binary.ir import Instruction
+    from sectorwise.machine.batch import Batch
+    from sectorwise.machine.program import Step
+    from sectorwise.machine.registers import Window
+    from sectorwise.machine.frame import Frame
+    from sectorwise.machine.taint import Levels
+
+    Masks = npt.NDArray[np.uint32]
+    Places = npt.NDArray[np.int64]
+
+INSTRUCTION_BYTES = 16
+
+
+def leave_block(batch: Batch, frame: Frame, window: Window, step: Step) -> int | None:
+    """Runs a terminator. Returns the next place where all groups of the frame stay whole and go to one place.
+
+    Returns None where the batch's groups have changed: then the frame is spent.
+    """
+    instruction = step.instruction
+    behind = instruction.index + 1
+    taken = find_taken(batch, frame, window, step)
+    if taken is None:
+        return behind
+    match instruction.opcode:
+        case "BRA" | "JMP":
+            return _branch(batch, frame, window, instruction, taken)
+        case "BRX" | "BRXU" | "JMX" | "JMXU" | "RET":
+            return _go(batch, frame, taken, _indirect_places(batch, frame, window, instruction), behind)
+        case "CALL":
+            return _call(batch, frame, window, instruction, taken)
+        case "EXIT" | "KILL" | "BPT":
+            end(batch, frame, taken, behind)
+            return None
+        case "BSYNC":
+            return _wait_at_barrier_register(batch, frame, window, instruction, taken)
+        case "WARPSYNC":
+            return _wait_for_warp(batch, frame, window, instruction, taken)
+        case "BAR":
+            return arrive_at_barrier(batch, frame, window, instruction, taken)
+        case _:
+            return behind
+
+
+def find_taken(batch: Batch, frame: Frame, window: Window, step: Step) -> Masks | None:
+    """Lanes of each group for which guard and predicate operands hold; None for no lane at all.
+
+    A condition that is inexact makes what follows `assumed`; one that is not known counts as false, and is said.
+    """
+    taken = frame.masks
+    level: Levels | None = None
+    conditions = [] if step.guard_slot is None else [(step.guard_slot, step.guard_negated)]
+    if step.instruction.opcode in ("BRA", "JMP", "EXIT"):
+        conditions += [
+            (predicate_slot(operand), operand.negate)
+            for operand in step.instruction.operands
+            if isinstance(operand, Predicate) and (operand.index != TRUE_PREDICATE or operand.negate)
+        ]
+    for slot, negated in conditions:
+        value = window.read(slot)
+        lanes = pack(value, frame.warps)
+        taken = taken & (~lanes if negated else lanes)
+        level = join(level, window.taints.get(slot))
+    if level is not None:
+        taken = _judge_condition(batch, frame, step.instruction, level, taken)
+    return taken if taken.any() else None
+
+
+def _judge_condition(batch: Batch, frame: Frame, instruction: Instruction, level: Levels, taken: Masks) -> Masks:
+    how_sure = worst(level, frame.group)
+    if not how_sure:
+        return taken
+    touched = np.broadcast_to(level > 0, (frame.warps, 32))
+    if frame.group is not None:
+        touched = touched & frame.group
+    rows = np.arange(frame.warps) if frame.rows is None else frame.rows
+    batch.assumed[rows[touched.any(axis=1)]] = True
+    if how_sure < UNKNOWN:
+        return taken
+    batch.tally.unknown_conditions.add(instruction.index)
+    return taken & ~pack(np.broadcast_to(level == UNKNOWN, (frame.warps, 32)), frame.warps)
+
+
+def _branch(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int | None:
+    behind = instruction.index + 1
+    if instruction.has("DIV") or instruction.has("CONV"):
+        taken = _taken_by_divergence(batch, frame, window, instruction, taken)
+    target = next((operand for operand in instruction.operands if isinstance(operand, Target)), None)
+    place = None if target is None or target.offset is None else batch.tally.program.index_of_offset.get(target.offset)
+    if place is None:
+        batch.tally.limitations[instruction.index, f"{instruction.text}: the target is not in the kernel"] = None
+        end(batch, frame, taken, behind)
+        return None
+    return _go(batch, frame, taken, place, behind)
+
+
+def _taken_by_divergence(
+    batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks
+) -> Masks:
+    """BRA.DIV branches where not all living lanes of the given mask are in the group; BRA.CONV where they are."""
+    wanted = _mask_operand(frame, window, instruction) & live_lanes(batch, frame)
+    apart = (wanted & ~frame.masks) != 0
+    return np.where(apart if instruction.has("DIV") else ~apart, taken, np.uint32(0))
+
+
+def _mask_operand(frame: Frame, window: Window, instruction: Instruction) -> Masks:
+    """The lane mask that a WARPSYNC or BRA.DIV names; without one, all lanes."""
+    for operand in instruction.operands:
+        match operand:
+            case Register():
+                if operand.index == ZERO_REGISTER:
+                    return np.zeros(frame.warps, np.uint32)
+                return of_group(frame, window.read(register_slot(operand))).astype(np.uint32)
+            case Immediate():
+                return np.full(frame.warps, operand.value & 0xFFFFFFFF, np.uint32)
+            case _:
+                pass
+    return np.full(frame.warps, ALL_LANES, np.uint32)
+
+
+def _go(batch: Batch, frame: Frame, taken: Masks, places: Places | int, behind: int) -> int | None:
+    """Sends `taken` to a place, or each lane to its own (`[n, 32]`), and the other lanes behind."""
+    rest = frame.masks & ~taken
+    if isinstance(places, int):
+        if not rest.any():
+            return places
+        move(batch, frame, [taken, rest], [places, behind])
+        return None
+    lanes = unpack(taken)
+    targets = [int(place) for place in np.unique(places[lanes])]
+    if len(targets) == 1 and not rest.any():
+        return targets[0]
+    masks = [pack(lanes & (places == target), frame.warps) for target in targets]
+    move(batch, frame, [*masks, rest], [*targets, behind])
+    return None
+
+
+def _indirect_places(batch: Batch, frame: Frame, window: Window, instruction: Instruction) -> Places:
+    """Places `[n, 32]` of BRX, JMX, RET and indirect calls: a register pair plus what the instruction adds.
+
+    BRX adds the address behind itself and a number; the others the address of the function that they name. A lane
+    whose target is not in the kernel goes nowhere: it exits, and this is said.
+    """
+    register = next((operand for operand in instruction.operands if isinstance(operand, Register)), None)
+    base = 0
+    for operand in instruction.operands:
+        match operand:
+            case Immediate():
+                base += operand.value
+            case Target():
+                base += operand.offset or 0
+            case _:
+                pass
+    if instruction.opcode in ("BRX", "BRXU"):
+        base += instruction.offset + INSTRUCTION_BYTES
+    value = np.zeros((1, 1), np.int64)
+    if register is not None and register.index != ZERO_REGISTER:
+        slot = register_slot(register)
+        # Code addresses inside a kernel are small; the upper word is zero, or the sign of a backward distance.
+        value = window.read(slot).astype(np.int64)
+        if instruction.opcode in ("BRX", "BRXU"):
+            value = value.astype(np.uint32).view(np.int32).astype(np.int64)
+    offsets = np.broadcast_to(value + base, (frame.warps, 32))
+    table = batch.tally.program.index_of_offset
+    places = np.full(offsets.shape, len(batch.tally.program.kernel.instructions), np.int64)
+    for offset in np.unique(offsets):
+        place = table.get(int(offset))
+        if place is not None:
+            places[offsets == offset] = place
+    return places
+
+
+def _call(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int | None:
+    """Goes to a function of the kernel; steps over one that is not, and says so."""
+    behind = instruction.index + 1
+    table = batch.tally.program.index_of_offset
+    direct = [operand for operand in instruction.operands if isinstance(operand, Target)]
+    indirect = any(isinstance(operand, Register | Constant) for operand in instruction.operands)
+    if direct and not indirect:
+        place = None if direct[0].offset is None else table.get(direct[0].offset)
+        if place is not None:
+            return _go(batch, frame, taken, place, behind)
+        name = direct[0].symbol or "a function outside of the kernel"
+    else:
+        places = _indirect_places(batch, frame, window, instruction)
+        inside = places < len(batch.tally.program.kernel.instructions)
+        if inside[unpack(taken)].all():
+            return _go(batch, frame, taken, places, behind)
+        name = _name_external(batch, frame, window, instruction)
+    batch.tally.limitations[instruction.index, f"the call of {name} is stepped over: what it does is not seen"] = None
+    return behind
+
+
+def _name_external(batch: Batch, frame: Frame, window: Window, instruction: Instruction) -> str:
+    register = next((operand for operand in instruction.operands if isinstance(operand, Register)), None)
+    if register is None:
+        return "a function outside of the kernel"
+    slot = register_slot(register)
+    low, high = (of_group(frame, window.read(slot + k)).astype(np.int64)[0] for k in (0, 1))
+    address = int(low) | int(high) << 32
+    return next((name for name, at in batch.tally.bound.externals if at == address), f"code at 0x{address:x}")
+
+
+def _wait_at_barrier_register(
+    batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks
+) -> int | None:
+    barrier = next(operand for operand in instruction.operands if isinstance(operand, ConvergenceBarrier))
+    awaited = of_group(frame, window.read(BARRIER + barrier.index)).astype(np.uint32)
+    return _wait(batch, frame, instruction, taken, awaited & live_lanes(batch, frame), barrier.index)
+
+
+def _wait_for_warp(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int | None:
+    awaited = _mask_operand(frame, window, instruction) & live_lanes(batch, frame)
+    return _wait(batch, frame, instruction, taken, awaited, WARPSYNC_KEY)
+
+
+def _wait(  # noqa: PLR0913 - what a wait consists of
+    batch: Batch, frame: Frame, instruction: Instruction, taken: Masks, awaited: Masks, key: int
+) -> int | None:
+    """Goes on where everyone is there already; else parks the groups until the others come."""
+    behind = instruction.index + 1
+    if not (awaited & ~taken).any():
+        return behind
+    park(batch, frame, taken, instruction.index, State.MEETS, key, awaited)
+    return None

@@ -1,0 +1,37 @@
+"""Turns lane masks between their two forms: one 32-bit word a warp, and 32 booleans."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Masks = npt.NDArray[np.uint32]
+    Lanes = npt.NDArray[np.bool_]
+
+LANES = 32
+ALL_LANES = np.uint32(0xFFFFFFFF)
+
+
+def pack(lanes: Lanes, warps: int) -> Masks:
+    """Words `[warps]` from booleans of a shape that broadcasts to `[warps, 32]`."""
+    if lanes.shape[1] == 1:
+        words: Masks = np.where(lanes[:, 0], ALL_LANES, np.uint32(0))
+    else:
+        words = np.packbits(lanes, axis=1, bitorder="little").view("<u4")[:, 0]
+    return np.broadcast_to(words, (warps,))
+
+
+def unpack(masks: Masks) -> Lanes:
+    """Booleans `[n, 32]` from words `[n]`."""
+    octets = np.ascontiguousarray(masks, "<u4").view(np.uint8).reshape(-1, 4)
+    return np.unpackbits(octets, axis=1, bitorder="little").view(np.bool_)
+
+
+def first_lane(masks: Masks) -> npt.NDArray[np.intp]:
+    """Index of the lowest lane of each mask, 0 where the mask is empty."""
+    lowest = masks & (~masks + np.uint32(1))
+    return np.where(masks == 0, 0, np.bitwise_count(lowest - np.uint32(1))).astype(np.intp)

@@ -1,0 +1,311 @@
+"""Turns lane addresses of each space into places in storage, and wrong addresses into faults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sectorwise.counting.request import Space
+from sectorwise.machine.execution import Fault, FaultKind
+from sectorwise.machine.storage import Piece, Storage, empty_storage, make_storage
+from sectorwise.machine.taint import INEXACT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from sectorwise.binary.ir import Instruction
+    from sectorwise.binding import Allocation, BoundLaunch
+
+    Lanes = npt.NDArray[np.bool_]
+    Addresses = npt.NDArray[np.int64]
+
+WINDOW_BYTES = 1 << 24
+"""Size of the shared and the local window in the generic address space."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Who accesses: the instruction, the warps of the batch (`rows`, None for all `warps`), the active lanes."""
+
+    instruction: Instruction
+    rows: npt.NDArray[np.intp] | None
+    warps: int
+    active: Lanes | None
+
+
+@dataclass(slots=True)
+class FaultLog:
+    """First fault of each instruction and kind, with how many lanes did likewise."""
+
+    first: dict[tuple[int, FaultKind], Fault] = field(default_factory=dict)
+    occurrences: dict[tuple[int, FaultKind], int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class GlobalMemory:
+    """The allocations of a launch, each made at its first touch."""
+
+    allocations: tuple[Allocation, ...]
+    materialise: Callable[[Allocation], npt.NDArray[np.uint8]]
+    bases: npt.NDArray[np.int64]
+    storages: list[Storage | None]
+
+
+@dataclass(slots=True)
+class BatchMemory:
+    """All that the warps of a batch can reach.
+
+    Shared memory of the batch's blocks lies in one storage, `shared_stride_bytes` apart; local memory is interleaved
+    by lane, so that one offset of all lanes is contiguous, as on the hardware.
+    """
+
+    bound: BoundLaunch
+    global_memory: GlobalMemory
+    faults: FaultLog
+    first_block: int
+    warps: int
+    warps_per_block: int
+    shared: Storage
+    shared_stride_bytes: int
+    local: Storage | None = None
+
+
+def open_global_memory(
+    bound: BoundLaunch, materialise: Callable[[Allocation], npt.NDArray[np.uint8]]
+) -> GlobalMemory:
+    """Global memory in which nothing is made yet; allocations are kept in order of their addresses."""
+    ordered = tuple(sorted(bound.allocations, key=lambda allocation: allocation.base))
+    bases = np.array([allocation.base for allocation in ordered], np.int64)
+    return GlobalMemory(ordered, materialise, bases, [None] * len(ordered))
+
+
+def open_batch_memory(
+    bound: BoundLaunch,
+    global_memory: GlobalMemory,
+    faults: FaultLog,
+    first_block: int,
+    blocks: int,
+    warps_per_block: int,
+) -> BatchMemory:
+    """Fresh shared memory for `blocks` blocks from `first_block` on; local memory is made at its first touch."""
+    stride = -(-max(bound.shared_bytes, 16) // 16) * 16
+    return BatchMemory(
+        bound,
+        global_memory,
+        faults,
+        first_block,
+        blocks * warps_per_block,
+        warps_per_block,
+        empty_storage(stride * blocks),
+        stride,
+    )
+
+
+def global_storage(memory: GlobalMemory, number: int) -> Storage:
+    """Storage of an allocation, made now if nothing has touched it before."""
+    storage = memory.storages[number]
+    if storage is None:
+        allocation = memory.allocations[number]
+        storage = make_storage(memory.materialise(allocation))
+        if allocation.buffer.contents.kind == "noise":
+            storage.shadow = np.full(storage.words.size, INEXACT, np.uint8)
+        memory.storages[number] = storage
+    return storage
+
+
+def resolve(
+    memory: BatchMemory, space: Space, addresses: Addresses, width_bytes: int, request: Request
+) -> tuple[Piece, ...]:
+    """Places of an access; lanes with a wrong address are in none, and are logged.
+
+    `addresses` int64, of a shape that broadcasts to `[warps, 32]`: virtual addresses for global and generic, offsets
+    in the windows for shared and local.
+    """
+    match space:
+        case Space.SHARED:
+            return _resolve_shared(memory, addresses, width_bytes, request)
+        case Space.LOCAL:
+            return _resolve_local(memory, addresses, width_bytes, request)
+        case Space.GENERIC:
+            return _resolve_generic(memory, addresses, width_bytes, request)
+        case _:
+            return _resolve_global(memory, addresses, width_bytes, request)
+
+
+def generic_spaces(bound: BoundLaunch, addresses: Addresses) -> npt.NDArray[np.int8]:
+    """0 for global, 1 for shared, 2 for local addresses, by the windows."""
+    shared = (addresses >= bound.shared_window) & (addresses < bound.shared_window + WINDOW_BYTES)
+    local = (addresses >= bound.local_window) & (addresses < bound.local_window + WINDOW_BYTES)
+    return np.where(shared, np.int8(1), np.where(local, np.int8(2), np.int8(0)))
+
+
+def _resolve_generic(
+    memory: BatchMemory, addresses: Addresses, width_bytes: int, request: Request
+) -> tuple[Piece, ...]:
+    spaces = generic_spaces(memory.bound, addresses)
+    if not spaces.any():
+        return _resolve_global(memory, addresses, width_bytes, request)
+    pieces: list[Piece] = []
+    bound = memory.bound
+    for code, space, origin in (
+        (0, Space.GLOBAL, 0),
+        (1, Space.SHARED, bound.shared_window),
+        (2, Space.LOCAL, bound.local_window),
+    ):
+        here = np.broadcast_to(spaces == code, (request.warps, 32))
+        if request.active is not None:
+            here = here & request.active
+        if here.any():
+            part = Request(request.instruction, request.rows, request.warps, here)
+            for piece in resolve(memory, space, addresses - origin, width_bytes, part):
+                where = here if piece.where is None else here & piece.where
+                pieces.append(Piece(piece.storage, piece.index, where, piece.stride_bytes))
+    return tuple(pieces)
+
+
+def _resolve_global(memory: BatchMemory, addresses: Addresses, width_bytes: int, request: Request) -> tuple[Piece, ...]:
+    world = memory.global_memory
+    aligned = _check_alignment(memory, addresses, width_bytes, request)
+    if world.bases.size:
+        number = _probable_allocation(world, addresses, request.active)
+        allocation = world.allocations[number]
+        index = addresses - allocation.base
+        wrong = (index < 0) | (index > allocation.size_bytes - width_bytes)
+        if aligned is None:
+            if not wrong.any():
+                return (Piece(global_storage(world, number), index, None),)
+            if request.active is not None and not (wrong & request.active).any():
+                return (Piece(global_storage(world, number), np.where(wrong, 0, index), None),)
+    full = np.broadcast_to(addresses, (request.warps, 32))
+    numbers = np.searchsorted(world.bases, full, side="right") - 1
+    pieces: list[Piece] = []
+    unplaced = np.ones(full.shape, np.bool_) if request.active is None else request.active.copy()
+    if aligned is not None:
+        unplaced &= aligned
+    for number in np.unique(numbers[unplaced]):
+        if number < 0:
+            continue
+        allocation = world.allocations[number]
+        index = full - allocation.base
+        where = unplaced & (numbers == number) & (index <= allocation.size_bytes - width_bytes)
+        if where.any():
+            pieces.append(Piece(global_storage(world, int(number)), np.where(where, index, 0), where))
+            unplaced &= ~where
+    if unplaced.any():
+        _log(memory, FaultKind.OUT_OF_BOUNDS, full, unplaced, width_bytes, request)
+    return tuple(pieces)
+
+
+def _probable_allocation(world: GlobalMemory, addresses: Addresses, active: Lanes | None) -> int:
+    """The allocation of the first active lane: nearly always that of all."""
+    if active is None:
+        address = addresses.flat[0]
+    else:
+        address = np.broadcast_to(addresses, active.shape).flat[int(active.argmax())]
+    return max(0, int(np.searchsorted(world.bases, address, side="right")) - 1)
+
+
+def _resolve_shared(memory: BatchMemory, addresses: Addresses, width_bytes: int, request: Request) -> tuple[Piece, ...]:
+    where = _check_window(memory, addresses, 0, memory.bound.shared_bytes, width_bytes, request)
+    rows = np.arange(memory.warps) if request.rows is None else request.rows
+    origin = (rows // memory.warps_per_block * memory.shared_stride_bytes)[:, None]
+    if where is None:
+        return (Piece(memory.shared, addresses + origin, None),)
+    return (Piece(memory.shared, np.where(where, addresses, 0) + origin, where),)
+
+
+def _resolve_local(memory: BatchMemory, addresses: Addresses, width_bytes: int, request: Request) -> tuple[Piece, ...]:
+    size = memory.bound.local_bytes_per_thread
+    # The stack grows down from the top of the window.
+    where = _check_window(memory, addresses, WINDOW_BYTES - size, size, width_bytes, request)
+    lanes = memory.warps * 32
+    if memory.local is None:
+        memory.local = empty_storage(-(-size // 16) * 16 * lanes)
+    offset = addresses - (WINDOW_BYTES - size)
+    if where is not None:
+        offset = np.where(where, offset, 0)
+    rows = np.arange(memory.warps) if request.rows is None else request.rows
+    lane = rows[:, None] * 32 + np.arange(32)
+    return (Piece(memory.local, ((offset >> 2) * lanes + lane) * 4 + (offset & 3), where, lanes * 4),)
+
+
+def _check_window(  # noqa: PLR0913 - a window is two numbers
+    memory: BatchMemory, addresses: Addresses, start: int, size: int, width_bytes: int, request: Request
+) -> Lanes | None:
+    """Lanes whose access lies within the window and is aligned; None where every lane's does."""
+    aligned = _check_alignment(memory, addresses, width_bytes, request)
+    wrong = (addresses < start) | (addresses > start + size - width_bytes)
+    if not wrong.any():
+        return aligned
+    valid: Lanes = np.broadcast_to(~wrong, (request.warps, 32))
+    reached = wrong if request.active is None else wrong & request.active
+    if aligned is not None:
+        reached = reached & aligned
+        valid = valid & aligned
+    if reached.any():
+        full = np.broadcast_to(addresses, (request.warps, 32))
+        _log(memory, FaultKind.OUT_OF_BOUNDS, full, np.broadcast_to(reached, full.shape), width_bytes, request)
+    return valid
+
+
+def _check_alignment(memory: BatchMemory, addresses: Addresses, width_bytes: int, request: Request) -> Lanes | None:
+    """Lanes whose address is a multiple of the width; None where every lane's is."""
+    if width_bytes == 1:
+        return None
+    odd = (addresses & (width_bytes - 1)) != 0
+    if not odd.any():
+        return None
+    odd = np.broadcast_to(odd, (request.warps, 32))
+    reached = odd if request.active is None else odd & request.active
+    if reached.any():
+        full = np.broadcast_to(addresses, (request.warps, 32))
+        _log(memory, FaultKind.MISALIGNED, full, reached, width_bytes, request)
+    return ~odd
+
+
+def _log(  # noqa: PLR0913 - all of it is in the fault
+    memory: BatchMemory, kind: FaultKind, addresses: Addresses, lanes: Lanes, width_bytes: int, request: Request
+) -> None:
+    log = memory.faults
+    key = (request.instruction.index, kind)
+    log.occurrences[key] = log.occurrences.get(key, 0) + int(np.count_nonzero(lanes))
+    if key in log.first:
+        return
+    row, lane = divmod(int(lanes.argmax()), 32)
+    warp = row if request.rows is None else int(request.rows[row])
+    block, warp_in_block = divmod(warp, memory.warps_per_block)
+    grid = memory.bound.launch.grid
+    linear = memory.first_block + block
+    place = (linear % grid[0], linear // grid[0] % grid[1], linear // (grid[0] * grid[1]))
+    address = int(addresses[row, lane])
+    log.first[key] = Fault(
+        kind,
+        request.instruction.index,
+        place,
+        warp_in_block,
+        lane,
+        address,
+        width_bytes,
+        0,
+        _describe(memory, kind, address, width_bytes),
+    )
+
+
+def _describe(memory: BatchMemory, kind: FaultKind, address: int, width_bytes: int) -> str:
+    if kind is FaultKind.MISALIGNED:
+        return f"address 0x{address:x} is not a multiple of the access width, {width_bytes} bytes"
+    if address < WINDOW_BYTES:
+        return f"offset 0x{address:x} is outside of the {memory.bound.shared_bytes} bytes of the block's shared memory"
+    world = memory.global_memory
+    number = max(0, int(np.searchsorted(world.bases, address, side="right")) - 1)
+    if not world.allocations:
+        return f"address 0x{address:x} is in no buffer; the launch has none"
+    below = world.allocations[number]
+    past = address - (below.base + below.size_bytes)
+    if past + width_bytes > 0 and address >= below.base:
+        return f"{past} bytes past the end of {below.argument} ({below.size_bytes} bytes)"
+    return f"{below.base - address} bytes before {below.argument}"

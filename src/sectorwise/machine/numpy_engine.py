@@ -1,0 +1,239 @@
+"""Turns a bound launch into its execution with NumPy: all warps of a batch of blocks run each instruction together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+
+from sectorwise.errors import StepLimitError
+from sectorwise.launch.contents import materialise
+from sectorwise.machine.barriers import run_inline_control
+from sectorwise.machine.batch import Batch, Tally, open_batch
+from sectorwise.machine.control import leave_block
+from sectorwise.machine.convergence import State, select
+from sectorwise.machine.frame import Frame, end
+from sectorwise.machine.memory import open_global_memory
+from sectorwise.machine.numpy_algebra import NumpyAlgebra
+from sectorwise.machine.numpy_port import NumpyPort
+from sectorwise.machine.outcome import make_execution
+from sectorwise.machine.program import BasicBlock, Step, block_at, decode
+from sectorwise.machine.registers import open_window
+from sectorwise.machine.scheduler import NOWHERE, choose_frame, settle
+from sectorwise.machine.sites import SiteCounter, record_silent
+from sectorwise.machine.unknown import skip_unknown_step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from sectorwise.binding import Allocation, BoundLaunch
+    from sectorwise.counting.request import Access
+    from sectorwise.machine.execution import Execution, ExecutionOptions
+
+LANES_IN_BATCH = 1 << 15
+"""So many lanes that a register of all of them stays in a core's cache, and that a NumPy call costs little a lane."""
+
+BLOCKS_IN_A_ROW = 64
+"""Basic blocks that a frame runs before others that wait are looked at again."""
+
+
+def execute(
+    bound: BoundLaunch, options: ExecutionOptions, progress: Callable[[int, int], None] | None = None
+) -> Execution:
+    """Runs every lane of every warp of every block, batch after batch in linear block order.
+
+    `progress` is called with the number of blocks done and in total.
+
+    Raises:
+        StepLimitError: a warp ran more instructions than `options.step_limit`; the text names the line.
+    """
+    tally = _open_tally(bound, options)
+    total = bound.launch.blocks_total
+    size = _blocks_in_batch(bound, options)
+    with np.errstate(all="ignore"):
+        for first in range(0, total, size):
+            _run_batch(open_batch(tally, first, min(size, total - first)))
+            if progress is not None:
+                progress(min(first + size, total), total)
+    return make_execution(tally, total)
+
+
+def _open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
+    program = decode(bound.kernel)
+    count = len(bound.kernel.instructions)
+    banks = {number: _words_of(content) for number, content in bound.banks.items()}
+    return Tally(
+        program,
+        bound,
+        options,
+        open_global_memory(bound, _contents_of),
+        banks,
+        {},
+        np.zeros(count, np.int64),
+        np.zeros(count, np.int64),
+    )
+
+
+def _contents_of(allocation: Allocation) -> npt.NDArray[np.uint8]:
+    return materialise(allocation.buffer).reshape(-1).view(np.uint8)
+
+
+def _words_of(content: bytes) -> npt.NDArray[np.uint32]:
+    """Words of a constant bank, with two of zeros behind, so that a word may be read at its last byte."""
+    padded = content + bytes(-len(content) % 4 + 8)
+    return np.frombuffer(padded, "<u4")
+
+
+def _blocks_in_batch(bound: BoundLaunch, options: ExecutionOptions) -> int:
+    threads = -(-bound.launch.threads_per_block // 32) * 32
+    registers_bytes = threads * 4 * (bound.kernel.resources.registers_per_thread + 16)
+    block_bytes = registers_bytes + bound.shared_bytes + threads * bound.local_bytes_per_thread
+    return max(1, min(LANES_IN_BATCH // threads, options.budget_bytes // block_bytes, bound.launch.blocks_total))
+
+
+def _run_batch(batch: Batch) -> None:
+    while True:
+        if batch.unsettled:
+            settle(batch)
+        frame = choose_frame(batch)
+        if frame is None:
+            if batch.groups.warp.size:
+                _give_up(batch)
+            return
+        _run_frame(batch, frame)
+
+
+def _give_up(batch: Batch) -> None:
+    """Nobody can go on: says where everyone waits."""
+    groups = batch.groups
+    for place in np.unique(groups.pc):
+        waits = groups.pc == place
+        instruction = batch.tally.bound.kernel.instructions[int(place)]
+        what = "the block's barrier" if (groups.state[waits] == State.BARRIER).any() else "lanes that never come"
+        because = f"{int(waits.sum())} warps wait here for {what}: the launch hangs"
+        batch.tally.limitations.setdefault((instruction.index, because), None)
+
+
+def _run_frame(batch: Batch, frame: Frame) -> None:
+    """Runs basic blocks from the frame's place on for as long as its groups stay together and are the ones to run."""
+    tally = batch.tally
+    window = open_window(batch.registers, frame.rows)
+    port = _open_port(batch, frame, window)
+    warps = batch.groups.warp[frame.chosen]
+    budget = tally.options.step_limit - int(batch.steps[warps].max())
+    pc: int | None = frame.pc
+    steps = 0
+    rounds = 0
+    while True:
+        if pc >= len(tally.bound.kernel.instructions):
+            _leave_kernel(batch, frame)
+            pc = None
+            break
+        block = block_at(tally.program, pc)
+        _run_block(batch, frame, port, block)
+        steps += block.stop - block.start
+        if steps > budget:
+            raise StepLimitError(_describe_endless(tally, block))
+        pc = block.stop if block.terminator is None else leave_block(batch, frame, window, block.terminator)
+        rounds += 1
+        if pc is None or pc >= frame.next_pc or (rounds >= BLOCKS_IN_A_ROW and frame.next_pc != NOWHERE):
+            break
+    window.close()
+    batch.steps[warps] += steps
+    if pc is not None:
+        batch.groups.pc[frame.chosen] = pc
+
+
+def _open_port(batch: Batch, frame: Frame, window: Window) -> NumpyPort:
+    tally = batch.tally
+    assumed = batch.assumed if frame.rows is None else batch.assumed[frame.rows]
+    return NumpyPort(
+        algebra=_ALGEBRA,
+        window=window,
+        warps=frame.warps,
+        rows=frame.rows,
+        memory=batch.memory,
+        banks=tally.banks,
+        special=batch.special,
+        counters=tally.counters,
+        origins=tally.origins,
+        observers=tally.options.observers,
+        issuing=frame.issuing,
+        group=frame.group,
+        assumed=bool(assumed.any()),
+        constants=batch.constants,
+    )
+
+
+_ALGEBRA = NumpyAlgebra()
+
+
+def _run_block(batch: Batch, frame: Frame, port: NumpyPort, block: BasicBlock) -> None:
+    tally = batch.tally
+    tally.issued[block.start : block.stop] += frame.issuing
+    tally.lanes[block.start : block.stop] += frame.lanes
+    window, group, mask = port.window, frame.group, frame.mask
+    for step in block.steps:
+        if step.guard_slot is None:
+            port.lanes, port.mask, port.level = group, mask, None
+        elif not _apply_guard(frame, port, step):
+            if step.access is not None:
+                record_silent(_counter_of(tally, step, step.access), frame.issuing)
+            continue
+        port.step = step
+        if step.access is not None:
+            _counter_of(tally, step, step.access)
+        if step.action is not None:
+            step.action(port)
+        elif step.is_control:
+            run_inline_control(batch, frame, window, step.instruction, port.lanes, port.mask)
+        else:
+            skip_unknown_step(tally, port, step)
+
+
+def _apply_guard(frame: Frame, port: NumpyPort, step: Step) -> bool:
+    """Sets the lanes that the guard lets execute; False if there are none."""
+    assert step.guard_slot is not None
+    port.level = port.window.taints.get(step.guard_slot)
+    guard = port.window.read(step.guard_slot)
+    if step.guard_negated:
+        guard = ~guard
+    group = frame.group
+    if guard.all():
+        port.lanes, port.mask = group, frame.mask
+        return True
+    lanes = guard if group is None else guard & group
+    if not lanes.any():
+        return bool(port.level is not None)
+    port.lanes = lanes if step.access is None else np.broadcast_to(lanes, (frame.warps, 32))
+    # Lanes that have exited may be written: only a lane that is alive and not in the group must be kept.
+    port.mask = guard if frame.mask is None else lanes
+    return True
+
+
+def _counter_of(tally: Tally, step: Step, access: Access) -> SiteCounter:
+    index = step.instruction.index
+    counter = tally.counters.get(index)
+    if counter is None:
+        counter = tally.counters[index] = SiteCounter(index, access)
+    return counter
+
+
+def _leave_kernel(batch: Batch, frame: Frame) -> None:
+    """Lanes that ran off the code, or jumped out of it, exit; this is said."""
+    batch.tally.limitations[0, "some lanes jumped to a place that is not in the kernel"] = None
+    end(batch, frame, frame.masks, frame.pc)
+
+
+def _describe_endless(tally: Tally, block: BasicBlock) -> str:
+    instruction = tally.bound.kernel.instructions[block.start]
+    location = instruction.location
+    where = f"{location.file}:{location.line}" if location is not None else f"offset 0x{instruction.offset:04x}"
+    limit = f"{tally.options.step_limit:,}"
+    return (
+        f"{tally.bound.kernel.name}: a warp ran more than {limit} instructions and was still at {where} "
+        f"({instruction.text}). If the kernel is meant to run that long, raise the step limit."
+    )

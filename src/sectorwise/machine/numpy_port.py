@@ -1,0 +1,367 @@
+"""Turns what an opcode asks of the machine into operations on the registers and memories of the warps that run it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
+from sectorwise.counting.request import Space
+from sectorwise.machine.atomics import apply_atomic
+from sectorwise.machine.memory import BatchMemory, Request, generic_spaces, resolve
+from sectorwise.machine.numpy_algebra import NumpyAlgebra
+from sectorwise.machine.registers import PREDICATE, TRUE, UNIFORM, UNIFORM_PREDICATE, ZERO_WORD, Window
+from sectorwise.machine.sites import Patterns, SiteCounter, record
+from sectorwise.machine.special import UNKNOWN_REASONS
+from sectorwise.machine.storage import Piece, read_words, write_words
+from sectorwise.machine.taint import INEXACT, INEXACT_LEVEL, UNKNOWN, UNKNOWN_LEVEL, across_lanes, join, worst
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import numpy.typing as npt
+
+    from sectorwise.counting.request import Access
+    from sectorwise.machine.algebra import Algebra
+    from sectorwise.machine.observers import Observer
+    from sectorwise.machine.program import Step
+    from sectorwise.machine.taint import Levels
+
+    Lanes = npt.NDArray[Any]
+    Mask = npt.NDArray[np.bool_]
+
+_ROW = np.arange(32)
+
+
+@dataclass(slots=True)
+class NumpyPort:
+    """`Port` for the warps `rows` of a batch; the engine sets the fields that change with each instruction.
+
+    `group` are the lanes that issue together (None: all 32 of each warp), `lanes` those of them that the guard lets
+    execute, `mask` those whose registers are written: None also where all others have exited. `level` is the taint
+    joined from what the instruction has read so far.
+    """
+
+    algebra: NumpyAlgebra
+    window: Window
+    warps: int
+    rows: npt.NDArray[np.intp] | None
+    memory: BatchMemory
+    banks: dict[int, npt.NDArray[np.uint32]]
+    special: dict[str, Lanes]
+    counters: dict[int, SiteCounter]
+    origins: dict[int, str]
+    observers: tuple[Observer, ...]
+    issuing: int
+    assumed: bool = False
+    step: Step | None = None
+    group: Mask | None = None
+    lanes: Mask | None = None
+    mask: Mask | None = None
+    level: Levels | None = None
+    constants: dict[tuple[int, int], Lanes] = field(default_factory=dict)
+
+    def read_register(self, index: int, *, uniform: bool = False) -> Lanes:
+        """Word of a register."""
+        if index == ZERO_REGISTER:
+            return ZERO_WORD
+        return self._read_uniform(index + UNIFORM) if uniform else self._read(index)
+
+    def read_predicate(self, index: int, *, uniform: bool = False) -> Lanes:
+        """Predicate register."""
+        if index == TRUE_PREDICATE:
+            return TRUE
+        return self._read_uniform(index + UNIFORM_PREDICATE) if uniform else self._read(index + PREDICATE)
+
+    def _read(self, slot: int) -> Lanes:
+        window = self.window
+        if window.taints:
+            self.level = join(self.level, window.taints.get(slot))
+        value = window.values[slot]
+        if value is None:
+            value = window.read(slot)
+        return value
+
+    def _read_uniform(self, slot: int) -> Lanes:
+        """A value a warp: groups that have parted keep their own, so it is that of the group's first lane."""
+        value = self._read(slot)
+        return value if value.shape[1] == 1 else _of_first_lane(value, self.group, self.warps)
+
+    def write_register(self, index: int, value: Lanes, *, uniform: bool = False) -> None:
+        """Writes a word in the active lanes."""
+        if index != ZERO_REGISTER:
+            self._write(index + UNIFORM if uniform else index, value, uniform=uniform)
+
+    def write_predicate(self, index: int, value: Lanes, *, uniform: bool = False) -> None:
+        """Writes a predicate in the active lanes."""
+        if index != TRUE_PREDICATE:
+            self._write(index + (UNIFORM_PREDICATE if uniform else PREDICATE), value, uniform=uniform)
+
+    def _write(self, slot: int, value: Lanes, *, uniform: bool) -> None:
+        mask = self.mask
+        if uniform:
+            # One value for the lanes that issue together, of the first active one; unchanged where none is active.
+            if value.shape[1] != 1:
+                value = _of_first_lane(value, self.lanes, self.warps)
+            mask = self._uniform_mask()
+        self.window.write(slot, value, mask)
+        level = self.level
+        if level is not None or self.window.taints:
+            step = self.step
+            if level is not None and (uniform or (step is not None and step.cross_lane)):
+                level = across_lanes(level, self.lanes if level.shape[1] != 1 else None)
+            self.window.write_taint(slot, level, mask)
+
+    def _uniform_mask(self) -> Mask | None:
+        if self.mask is None or self.lanes is None:
+            return None
+        any_active = self.lanes.any(axis=1, keepdims=True)
+        if self.group is None:
+            return None if any_active.all() else any_active
+        return any_active & self.group
+
+    def read_constant(self, bank: int, offset: Lanes | int) -> Lanes:
+        """Word of a constant bank; past its end zero, and unknown."""
+        if isinstance(offset, int):
+            value = self.constants.get((bank, offset))
+            if value is None:
+                value = self._constant(bank, np.full((1, 1), offset, np.int64))
+                self.constants[bank, offset] = value
+            return value
+        return self._constant(bank, offset.astype(np.int64))
+
+    def _constant(self, bank: int, offset: npt.NDArray[np.int64]) -> Lanes:
+        words = self.banks.get(bank)
+        if words is None:
+            self.mark_unknown(f"constant bank {bank} is not known")
+            return ZERO_WORD
+        first = offset >> 2
+        outside = (first < 0) | (first >= words.size - 1)
+        if outside.any():
+            self.level = join(self.level, np.where(outside, np.uint8(UNKNOWN), np.uint8(0)))
+            self.origins.setdefault(self._index(), f"a read past the end of constant bank {bank}")
+            first = np.where(outside, 0, first)
+        low = words[first]
+        shift = ((offset & 3) * 8).astype(np.uint32)
+        if not shift.any():
+            return low
+        # Two-byte parameters may sit inside a word.
+        high = words[first + 1].astype(np.uint64) << np.uint64(32)
+        return ((low | high) >> shift.astype(np.uint64)).astype(np.uint32)
+
+    def read_special(self, name: str) -> Lanes:
+        """Word of a special register."""
+        value = self.special.get(name)
+        if value is None:
+            self.mark_unknown(UNKNOWN_REASONS.get(name, f"special register {name} is not known"))
+            return ZERO_WORD
+        if self.rows is None or value.shape[0] == 1:
+            return value
+        gathered: Lanes = value[self.rows]
+        return gathered
+
+    def active(self) -> Lanes:
+        """The lanes that execute this instruction."""
+        return TRUE if self.lanes is None else self.lanes
+
+    def mark_inexact(self) -> None:
+        """From here on this instruction's results are inexact, unless its form is known to be corrected later."""
+        if self.step is None or not self.step.trusted:
+            self.level = join(self.level, INEXACT_LEVEL)
+
+    def mark_unknown(self, reason: str) -> None:
+        """From here on this instruction's results are unknown."""
+        self.level = join(self.level, UNKNOWN_LEVEL)
+        self.origins.setdefault(self._index(), reason)
+
+    def load(self, access: Access, address: Lanes) -> Sequence[Lanes]:
+        """Counts a request and reads."""
+        pieces = self._access(access, _signed(address), access.width_bytes)
+        words, taint = read_words(pieces, access.width_bytes, self.warps)
+        self.level = join(self.level, taint)
+        return words
+
+    def store(self, access: Access, address: Lanes, words: Sequence[Lanes]) -> None:
+        """Counts a request and writes."""
+        pieces = self._access(access, _signed(address), access.width_bytes)
+        write_words(pieces, access.width_bytes, list(words), self.lanes, self.warps, self.level)
+
+    def atomic(
+        self,
+        access: Access,
+        address: Lanes,
+        update: Callable[[Algebra[Any], Lanes], Lanes],
+        words: int,
+        *,
+        inexact: bool = False,
+    ) -> Sequence[Lanes]:
+        """Counts a request and updates lane after lane."""
+        size_bytes = min(access.width_bytes, 4 * words)
+        pieces = self._access(access, _signed(address), size_bytes)
+        if inexact:
+            self.level = join(self.level, INEXACT_LEVEL)
+        _, taint = read_words(pieces, size_bytes, self.warps)
+        self.level = join(self.level, taint)
+        seen = apply_atomic(
+            pieces, self.lanes, lambda old: update(self.algebra, old), size_bytes, access.modifiers, self.warps
+        )
+        if self.level is not None:
+            _stain(pieces, self.lanes, size_bytes, self.level, self.warps)
+        if words == 1:
+            return [seen.astype(np.uint32)]
+        return [seen.astype(np.uint32), (seen >> np.uint64(32)).astype(np.uint32)]
+
+    def copy_async(
+        self, access: Access, shared_address: Lanes, global_address: Lanes, source_bytes: Lanes | None
+    ) -> None:
+        """Counts a cp.async request and copies at once: nothing may read the destination before it has been waited for."""
+        width = access.width_bytes
+        sizes = None if source_bytes is None else np.minimum(source_bytes.astype(np.int64), width)
+        target, source = _signed(shared_address), _signed(global_address)
+        self._count(access, source, secondary=target, source_bytes=sizes)
+        request = self._request()
+        reading = request
+        if sizes is not None:
+            reads = np.broadcast_to(sizes > 0, (self.warps, 32))
+            reading = Request(request.instruction, request.rows, request.warps, self._and(reads))
+        words, taint = read_words(resolve(self.memory, Space.GLOBAL, source, width, reading), width, self.warps)
+        if sizes is not None:
+            words = [_keep_bytes(word, sizes - 4 * k) for k, word in enumerate(words)]
+        level = join(self.level, taint)
+        pieces = resolve(self.memory, Space.SHARED, target, width, request)
+        write_words(pieces, width, words, self.lanes, self.warps, level)
+
+    def load_matrix(self, access: Access, address: Lanes) -> Sequence[Lanes]:
+        """Counts an ldmatrix request; word of lane l of matrix m: bytes 4 * (l % 4) to + 3 of row l // 4."""
+        addresses = np.broadcast_to(_signed(address), (self.warps, 32))
+        self._count(access, addresses)
+        words: list[Lanes] = []
+        for matrix in range(access.matrices):
+            rows = addresses[:, 8 * matrix + _ROW // 4] + 4 * (_ROW % 4)
+            pieces = resolve(self.memory, access.space, rows, 4, self._request())
+            values, taint = read_words(pieces, 4, self.warps)
+            self.level = join(self.level, taint)
+            words.append(values[0])
+        return words
+
+    def store_matrix(self, access: Access, address: Lanes, words: Sequence[Lanes]) -> None:
+        """Counts an stmatrix request; inverse of `load_matrix`."""
+        addresses = np.broadcast_to(_signed(address), (self.warps, 32))
+        self._count(access, addresses)
+        for matrix, word in enumerate(words):
+            rows = addresses[:, 8 * matrix + _ROW // 4] + 4 * (_ROW % 4)
+            pieces = resolve(self.memory, access.space, rows, 4, self._request())
+            write_words(pieces, 4, [word], self.lanes, self.warps, self.level)
+
+    def _access(self, access: Access, address: npt.NDArray[np.int64], width_bytes: int) -> tuple[Piece, ...]:
+        known = self._count(access, address)
+        request = self._request(known)
+        pieces = resolve(self.memory, access.space, address, width_bytes, request)
+        if len(pieces) != 1 or pieces[0].where is not None:
+            self._mark_missing(pieces, request.active)
+        return pieces
+
+    def _mark_missing(self, pieces: tuple[Piece, ...], active: Mask | None) -> None:
+        """What lanes with a wrong address would have read is not known."""
+        missing = np.ones((self.warps, 32), np.bool_) if active is None else active.copy()
+        for piece in pieces:
+            missing &= False if piece.where is None else ~piece.where
+        if missing.any():
+            self.level = join(self.level, np.where(missing, np.uint8(UNKNOWN), np.uint8(0)))
+            self.origins.setdefault(self._index(), "it reads outside of every buffer")
+
+    def _count(
+        self,
+        access: Access,
+        address: npt.NDArray[np.int64],
+        *,
+        secondary: npt.NDArray[np.int64] | None = None,
+        source_bytes: npt.NDArray[np.int64] | None = None,
+    ) -> Mask | None:
+        """Counts the request; returns the lanes whose address is known, None for all."""
+        counter = self.counters[self._index()]
+        lanes = self.lanes if self.lanes is None else np.broadcast_to(self.lanes, (self.warps, 32))
+        known = self._judge_address(counter, lanes)
+        if known is not None:
+            lanes = known if lanes is None else lanes & known
+        spaces = generic_spaces(self.memory.bound, address) if access.space is Space.GENERIC else None
+        record(counter, Patterns(self.warps, self.issuing, address, lanes, secondary, source_bytes, spaces))
+        if self.observers:
+            self._show(access, address, lanes)
+        return known
+
+    def _show(self, access: Access, address: npt.NDArray[np.int64], lanes: Mask | None) -> None:
+        rows = np.arange(self.warps) if self.rows is None else self.rows
+        warps = self.memory.first_block * self.memory.warps_per_block + rows
+        addresses = np.broadcast_to(address, (self.warps, 32))
+        active = np.ones((self.warps, 32), np.bool_) if lanes is None else lanes
+        for observer in self.observers:
+            observer.on_request(self._index(), access, warps, addresses, active)
+
+    def _judge_address(self, counter: SiteCounter, lanes: Mask | None) -> Mask | None:
+        step = self.step
+        counter.assumed |= self.assumed
+        if not self.window.taints or step is None:
+            return None
+        level: Levels | None = None
+        for slot in step.address_slots:
+            level = join(level, self.window.taints.get(slot))
+        if step.guard_slot is not None:
+            level = join(level, self.window.taints.get(step.guard_slot))
+        match worst(level, lanes):
+            case 0:
+                return None
+            case 1:
+                counter.assumed = True
+                return None
+            case _:
+                counter.unknown = True
+                assert level is not None
+                return np.broadcast_to(level != UNKNOWN, (self.warps, 32))
+
+    def _request(self, known: Mask | None = None) -> Request:
+        assert self.step is not None
+        active = self.lanes if known is None else self._and(known)
+        return Request(self.step.instruction, self.rows, self.warps, active)
+
+    def _and(self, lanes: Mask) -> Mask:
+        return lanes if self.lanes is None else lanes & self.lanes
+
+    def _index(self) -> int:
+        assert self.step is not None
+        return self.step.instruction.index
+
+
+def _of_first_lane(value: Lanes, lanes: Mask | None, warps: int) -> Lanes:
+    if lanes is None:
+        return value[:, :1]
+    lanes = np.broadcast_to(lanes, (warps, 32))
+    return np.take_along_axis(np.broadcast_to(value, (warps, 32)), lanes.argmax(axis=1)[:, None], axis=1)
+
+
+def _signed(address: Lanes) -> npt.NDArray[np.int64]:
+    return address.view(np.int64) if address.dtype == np.uint64 else address.astype(np.int64)
+
+
+def _keep_bytes(word: Lanes, count: npt.NDArray[np.int64]) -> Lanes:
+    """The low `count` bytes of a word, zeros above."""
+    bits = (np.clip(count, 0, 4) * 8).astype(np.uint64)
+    mask = ((np.uint64(1) << bits) - np.uint64(1)).astype(np.uint32)
+    return word & mask
+
+
+def _stain(pieces: tuple[Piece, ...], active: Mask | None, size_bytes: int, level: Levels, warps: int) -> None:
+    """Marks what an atomic has updated with values that are not wholly known."""
+    for piece in pieces:
+        storage = piece.storage
+        where = np.ones((warps, 32), np.bool_) if active is None else np.broadcast_to(active, (warps, 32))
+        if piece.where is not None:
+            where = where & piece.where
+        index = np.broadcast_to(piece.index, (warps, 32))[where] >> 2
+        if storage.shadow is None:
+            storage.shadow = np.zeros(storage.words.size, np.uint8)
+        worst_level = np.uint8(max(INEXACT, int(level.max())))
+        for k in range(max(1, size_bytes >> 2)):
+            storage.shadow[index + k] = worst_level

@@ -1,0 +1,63 @@
+"""Turns what a launch has counted into the frozen execution that the rest of the package reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sectorwise.machine.execution import Execution, Fault, Limitation
+from sectorwise.machine.memory import GlobalMemory
+from sectorwise.machine.reasons import explain_unknown
+from sectorwise.machine.sites import close_site
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from sectorwise.machine.batch import Tally
+
+
+def make_execution(tally: Tally, blocks: int) -> Execution:
+    """The execution of a launch all of whose `blocks` have run."""
+    kernel = tally.bound.kernel
+    sites = tuple(
+        close_site(counter, explain_unknown(kernel, index, tally.origins) if counter.unknown else None)
+        for index, counter in sorted(tally.counters.items())
+        if counter.executed
+    )
+    said = dict(tally.limitations)
+    for index in sorted(tally.unknown_conditions):
+        because = explain_unknown(kernel, index, tally.origins)
+        said[index, f"whether lanes go this way is not known: {because}; they are taken not to"] = None
+    limitations = [Limitation(index, because) for index, because in sorted(said)]
+    limitations += [Limitation(site.instruction, site.unknown_because) for site in sites if site.unknown_because]
+    return Execution(
+        sites,
+        tally.issued,
+        tally.lanes,
+        _faults_of(tally),
+        tuple(limitations),
+        _make_reader(tally.global_memory, tally),
+        blocks,
+    )
+
+
+def _faults_of(tally: Tally) -> tuple[Fault, ...]:
+    log = tally.faults
+    ordered = sorted(log.first.items(), key=lambda item: (item[0][0], item[0][1].value))
+    return tuple(replace(fault, occurrences=log.occurrences[key]) for key, fault in ordered)
+
+
+def _make_reader(memory: GlobalMemory, tally: Tally) -> Callable[[int], npt.NDArray[np.uint8]]:
+    """A function that gives the final bytes of allocation i of the bound launch, made now if nothing touched it."""
+
+    def read_buffer(number: int) -> npt.NDArray[np.uint8]:
+        allocation = tally.bound.allocations[number]
+        storage = memory.storages[memory.allocations.index(allocation)]
+        content = memory.materialise(allocation) if storage is None else storage.octets[: allocation.size_bytes]
+        return np.array(content)
+
+    return read_buffer

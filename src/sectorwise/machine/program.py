@@ -1,0 +1,225 @@
+"""Turns a kernel's instructions into basic blocks of steps that are decoded once and run many times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sectorwise.binary.ir import (
+    TRUE_PREDICATE,
+    ZERO_REGISTER,
+    Address,
+    Instruction,
+    Kernel,
+    Predicate,
+    Register,
+    Target,
+)
+from sectorwise.counting.request import Space
+from sectorwise.errors import ArgumentError
+from sectorwise.machine.operands import UnsupportedFormError
+from sectorwise.machine.registers import PREDICATE, UNIFORM, UNIFORM_PREDICATE
+from sectorwise.machine.forms import access_of
+from sectorwise.machine.semantics.table import SEMANTICS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sectorwise.counting.request import Access
+    from sectorwise.machine.port import Port
+
+    Action = Callable[[Port[Any]], None]
+
+# Instructions that decide where lanes go next; they end a basic block.
+TERMINATORS = frozenset(
+    ("BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU", "EXIT", "BSYNC", "WARPSYNC", "ENDCOLLECTIVE", "CALL", "RET", "BAR")
+    + ("KILL", "BPT")
+)
+# Instructions that only the engine can run, since they work on convergence state; lanes go on behind them.
+INLINE_CONTROL = frozenset({"BSSY", "BREAK", "BMOV", "B2R", "LEPC"})
+# Scheduling hints.
+HINTS = frozenset({"YIELD", "NANOSLEEP", "PREEXIT"})
+
+# Opcodes whose result in one lane is made from other lanes.
+_CROSS_LANE = frozenset(("SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CREDUX", "R2UR", "ELECT", "LDSM", "MOVM"))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One instruction, decoded: its guard as a register slot, what runs it (None: opcode not known), its access.
+
+    `address_slots` are the registers that its address is made of; `cross_lane` says that a lane's result depends on
+    other lanes, `is_control` that the engine runs it, `trusted` that nothing inexact comes out of it.
+    """
+
+    instruction: Instruction
+    guard_slot: int | None
+    guard_negated: bool
+    action: Action | None
+    access: Access | None
+    address_slots: tuple[int, ...]
+    cross_lane: bool
+    is_control: bool
+    trusted: bool
+    unknown_because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BasicBlock:
+    """Steps from `start` to before `stop`; the last one decides where lanes go if it is a terminator."""
+
+    start: int
+    stop: int
+    steps: tuple[Step, ...]
+    terminator: Step | None
+
+
+@dataclass(slots=True)
+class Program:
+    """A kernel, decoded as far as it has been reached."""
+
+    kernel: Kernel
+    index_of_offset: dict[int, int]
+    leaders: frozenset[int]
+    seeds: frozenset[int]
+    blocks: dict[int, BasicBlock] = field(default_factory=dict)
+
+
+def decode(kernel: Kernel) -> Program:
+    """A program with nothing decoded yet: basic blocks are made where lanes arrive."""
+    index_of_offset = {instruction.offset: instruction.index for instruction in kernel.instructions}
+    targets: set[int] = set()
+    for instruction in kernel.instructions:
+        for operand in instruction.operands:
+            if isinstance(operand, Target) and operand.offset in index_of_offset:
+                targets.add(index_of_offset[operand.offset])
+    return Program(kernel, index_of_offset, frozenset(targets), find_division_seeds(kernel))
+
+
+def block_at(program: Program, start: int) -> BasicBlock:
+    """The basic block that begins at an instruction."""
+    block = program.blocks.get(start)
+    if block is None:
+        block = _make_block(program, start)
+        program.blocks[start] = block
+    return block
+
+
+def _make_block(program: Program, start: int) -> BasicBlock:
+    instructions = program.kernel.instructions
+    steps: list[Step] = []
+    terminator: Step | None = None
+    stop = start
+    while stop < len(instructions) and (stop == start or stop not in program.leaders):
+        step = make_step(instructions[stop], trusted=stop in program.seeds)
+        stop += 1
+        if step.instruction.opcode in TERMINATORS:
+            terminator = step
+            break
+        steps.append(step)
+    return BasicBlock(start, stop, tuple(steps), terminator)
+
+
+def make_step(instruction: Instruction, *, trusted: bool = False) -> Step:
+    """Decodes one instruction; an opcode or form without a definition gets no action."""
+    guard = instruction.guard
+    slot: int | None = None
+    negated = False
+    if guard is not None and (guard.index != TRUE_PREDICATE or guard.negate):
+        slot, negated = predicate_slot(guard), guard.negate
+    action: Action | None = None
+    because = ""
+    if instruction.opcode in HINTS:
+        action = _do_nothing
+    elif instruction.opcode not in TERMINATORS | INLINE_CONTROL:
+        define = SEMANTICS.get(instruction.opcode)
+        if define is None:
+            because = f"{instruction.opcode} is not known"
+        else:
+            try:
+                action = define(instruction)
+            except (UnsupportedFormError, ArgumentError) as error:
+                because = str(error)
+    return Step(
+        instruction,
+        slot,
+        negated,
+        action,
+        access_of(instruction),
+        _address_slots(instruction),
+        instruction.opcode in _CROSS_LANE,
+        instruction.opcode in INLINE_CONTROL,
+        trusted,
+        because,
+    )
+
+
+def _do_nothing(_port: Port[Any]) -> None:
+    pass
+
+
+def predicate_slot(predicate: Predicate) -> int:
+    """Slot of a predicate register."""
+    return (UNIFORM_PREDICATE if predicate.uniform else PREDICATE) + predicate.index
+
+
+def register_slot(register: Register) -> int:
+    """Slot of a register."""
+    return register.index + (UNIFORM if register.uniform else 0)
+
+
+def _address_slots(instruction: Instruction) -> tuple[int, ...]:
+    slots: list[int] = []
+    access = access_of(instruction)
+    is_short = access is not None and access.space in (Space.SHARED, Space.LOCAL)
+    for operand in instruction.operands:
+        if isinstance(operand, Address):
+            for register in (operand.base, operand.uniform):
+                if register is not None and register.index != ZERO_REGISTER:
+                    first = register_slot(register)
+                    slots.extend((first,) if is_short or "U32" in operand.base_suffixes else (first, first + 1))
+    return tuple(slots)
+
+
+def find_division_seeds(kernel: Kernel) -> frozenset[int]:
+    """MUFU.RCP instructions that begin the compiler's integer division.
+
+    Its sequence (convert rounding up, reciprocal, add 0x0ffffffe to the bits, convert back, then integer corrections)
+    gives the exact quotient for any reciprocal within the hardware's error bound, so nothing inexact comes out of it.
+    """
+    seeds: set[int] = set()
+    instructions = kernel.instructions
+    for at, instruction in enumerate(instructions):
+        if instruction.opcode != "MUFU" or not instruction.has("RCP"):
+            continue
+        target, source = instruction.operands[0], instruction.operands[-1]
+        if not isinstance(target, Register) or not isinstance(source, Register):
+            continue
+        before = _last_writer(instructions, at, source.index)
+        if before is not None and before.opcode == "I2F" and before.has("RP") and _is_biased(instructions, at, target):
+            seeds.add(at)
+    return frozenset(seeds)
+
+
+_BIASES = frozenset({0x0FFFFFFE, 0x1FFFFFFE})
+_REACH = 40
+
+
+def _last_writer(instructions: tuple[Instruction, ...], at: int, index: int) -> Instruction | None:
+    for instruction in reversed(instructions[max(0, at - _REACH) : at]):
+        first = instruction.operands[0] if instruction.operands else None
+        if isinstance(first, Register) and not first.uniform and first.index == index:
+            return instruction
+    return None
+
+
+def _is_biased(instructions: tuple[Instruction, ...], at: int, register: Register) -> bool:
+    for instruction in instructions[at + 1 : at + 1 + _REACH]:
+        reads = [o.index for o in instruction.operands[1:] if isinstance(o, Register) and not o.uniform]
+        if register.index in reads:
+            values = {getattr(operand, "value", None) for operand in instruction.operands}
+            return instruction.opcode in ("IADD3", "VIADD", "IADD") and bool(values & _BIASES)
+        first = instruction.operands[0] if instruction.operands else None
+        if isinstance(first, Register) and first.index == register.index and not first.uniform:
+            return False
+    return False

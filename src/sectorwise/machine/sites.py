@@ -1,0 +1,189 @@
+"""Turns the requests of a memory instruction into counts, counting each distinct address pattern once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sectorwise.counting.count import count_requests
+from sectorwise.counting.request import Requests
+from sectorwise.machine.execution import Certainty, Site
+from sectorwise.machine.lanes import ALL_LANES, unpack
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from sectorwise.counting.request import Access
+
+    Addresses = npt.NDArray[np.int64]
+    Lanes = npt.NDArray[np.bool_]
+    Keys = npt.NDArray[np.int64]
+
+_PERIOD_BYTES = 128
+"""No count depends on more of an address than its place in a line and in the banks, beside the differences."""
+
+_MEMO_LIMIT = 1 << 14
+_MEMO_ROWS = 64
+"""Above this many distinct patterns in one issue, counting them together is faster than looking each up."""
+
+_COUNTS = 7
+_MULTIPLIERS = np.random.default_rng(0x5EC7).integers(1, 1 << 62, 256, np.uint64) * np.uint64(2) + np.uint64(1)
+
+
+@dataclass(slots=True)
+class SiteCounter:
+    """Running counts of one memory instruction; `sums` in the order of the fields of `Counts`."""
+
+    instruction: int
+    access: Access
+    executed: int = 0
+    lanes: int = 0
+    sums: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(_COUNTS, np.int64))
+    modelled: bool = False
+    assumed: bool = False
+    unknown: bool = False
+    memo: dict[bytes, npt.NDArray[np.int64]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Patterns:
+    """What the counts of one issue can depend on; arrays broadcast to `[warps, 32]`.
+
+    `issuing` of the warps issue it; the others have no active lane. `primary` are the addresses that count, `secondary` the shared destination of async copies, `source_bytes` their
+    source size, `generic_spaces` the space of each lane of a generic access.
+    """
+
+    warps: int
+    issuing: int
+    primary: Addresses
+    active: Lanes | None
+    secondary: Addresses | None = None
+    source_bytes: Addresses | None = None
+    generic_spaces: npt.NDArray[np.int8] | None = None
+
+
+def record(counter: SiteCounter, patterns: Patterns) -> None:
+    """Adds the requests of one issue to a site."""
+    counter.executed += patterns.issuing
+    counter.lanes += patterns.warps * 32 if patterns.active is None else int(np.count_nonzero(patterns.active))
+    keys = _make_keys(patterns)
+    if len(keys) == 1:
+        counter.sums += _count(counter, keys, patterns)[0] * patterns.warps
+        return
+    distinct, multiplicity = _find_distinct(keys)
+    counter.sums += multiplicity @ _count(counter, distinct, patterns)
+
+
+def record_silent(counter: SiteCounter, warps: int) -> None:
+    """Adds warps that issued without a lane that accessed, or whose access is not known."""
+    counter.executed += warps
+
+
+def close_site(counter: SiteCounter, unknown_because: str | None) -> Site:
+    """The site as the execution reports it."""
+    certainty = Certainty.EXACT
+    if counter.assumed:
+        certainty = Certainty.ASSUMED
+    elif counter.modelled:
+        certainty = Certainty.MODELLED
+    sums = [int(value) for value in counter.sums]
+    because = unknown_because if counter.unknown else None
+    return Site(counter.instruction, counter.access, counter.executed, counter.lanes, *sums, certainty, because)
+
+
+def _make_keys(patterns: Patterns) -> Keys:
+    """Rows that are equal where the counts are; a single row where all warps are alike.
+
+    Columns: the mask; for each kind of address 32 differences to the first active lane and that lane's place in its
+    period; 32 source sizes; 32 spaces.
+    """
+    active, warps = patterns.active, patterns.warps
+    columns: list[Keys] = []
+    if active is None:
+        columns.append(np.full((1, 1), ALL_LANES, np.int64))
+    else:
+        columns.append(np.packbits(active, axis=1, bitorder="little").view("<u4").astype(np.int64))
+    for addresses in (patterns.primary, patterns.secondary):
+        if addresses is not None:
+            columns.extend(_relate(addresses, active, warps))
+    for amounts in (patterns.source_bytes, patterns.generic_spaces):
+        if amounts is not None:
+            numbers = np.broadcast_to(amounts, (amounts.shape[0], 32)).astype(np.int64)
+            columns.append(numbers if active is None else np.where(active, numbers, 0))
+    rows = max(column.shape[0] for column in columns)
+    return np.concatenate([np.broadcast_to(column, (rows, column.shape[1])) for column in columns], axis=1)
+
+
+def _relate(addresses: Addresses, active: Lanes | None, warps: int) -> tuple[Addresses, Addresses]:
+    if active is None:
+        first = addresses[:, :1]
+        if addresses.shape[1] == 1:
+            return np.zeros((1, 32), np.int64), first & (_PERIOD_BYTES - 1)
+        return addresses - first, first & (_PERIOD_BYTES - 1)
+    full = np.broadcast_to(addresses, (warps, 32))
+    first = np.take_along_axis(full, active.argmax(axis=1)[:, None], axis=1)
+    place = np.where(active.any(axis=1)[:, None], first & (_PERIOD_BYTES - 1), 0)
+    return np.where(active, full - first, 0), place
+
+
+def _find_distinct(keys: Keys) -> tuple[Keys, npt.NDArray[np.int64]]:
+    """Distinct rows and how often each occurs: by a hash, checked, so that no collision can pass."""
+    hashes = keys.view(np.uint64) @ _MULTIPLIERS[: keys.shape[1]]
+    _, first, inverse, multiplicity = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
+    distinct = keys[first]
+    if (distinct[inverse] == keys).all():
+        return distinct, multiplicity
+    return np.unique(keys, axis=0, return_counts=True)
+
+
+def _count(counter: SiteCounter, keys: Keys, patterns: Patterns) -> npt.NDArray[np.int64]:
+    """Counts `[rows, 7]` of distinct keys, from the memo where they are few."""
+    if len(keys) > _MEMO_ROWS:
+        return _count_keys(counter, keys, patterns)
+    names = [key.tobytes() for key in keys]
+    missing = [row for row, name in enumerate(names) if name not in counter.memo]
+    if missing:
+        if len(counter.memo) > _MEMO_LIMIT:
+            counter.memo.clear()
+            missing = list(range(len(names)))
+        for row, counts in zip(missing, _count_keys(counter, keys[missing], patterns), strict=True):
+            counter.memo[names[row]] = counts
+    return np.stack([counter.memo[name] for name in names])
+
+
+def _count_keys(counter: SiteCounter, keys: Keys, patterns: Patterns) -> npt.NDArray[np.int64]:
+    mask = unpack(keys[:, 0].astype(np.uint32))
+    at = 1
+    addresses = _restore(keys, at)
+    at += 33
+    secondary = source_bytes = spaces = None
+    if patterns.secondary is not None:
+        secondary = _restore(keys, at)
+        at += 33
+    if patterns.source_bytes is not None:
+        source_bytes = keys[:, at : at + 32]
+        at += 32
+    if patterns.generic_spaces is not None:
+        spaces = keys[:, at : at + 32].astype(np.int8)
+    counts = count_requests(Requests(counter.access, addresses, mask, secondary, source_bytes, spaces))
+    counter.modelled |= not counts.exact
+    fields = (
+        counts.sectors,
+        counts.sectors_ideal,
+        counts.tag_requests,
+        counts.wavefronts,
+        counts.wavefronts_ideal,
+        counts.wavefronts_hardware,
+        counts.sectors_local,
+    )
+    return np.stack(fields, axis=1)
+
+
+def _restore(keys: Keys, at: int) -> Addresses:
+    """Addresses with these differences and place, none negative."""
+    differences = keys[:, at : at + 32]
+    lowest = differences.min(axis=1, keepdims=True)
+    shift = (-lowest + _PERIOD_BYTES - 1) // _PERIOD_BYTES * _PERIOD_BYTES
+    return differences + shift + keys[:, at + 32 : at + 33]

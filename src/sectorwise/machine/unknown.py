@@ -1,0 +1,39 @@
+"""Turns an instruction without a definition into results that are marked unknown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sectorwise.machine.effects import File, destinations
+from sectorwise.machine.registers import PREDICATE, UNIFORM, UNIFORM_PREDICATE
+from sectorwise.machine.sites import record_silent
+from sectorwise.machine.taint import UNKNOWN_LEVEL
+
+if TYPE_CHECKING:
+    from sectorwise.machine.batch import Tally
+    from sectorwise.machine.effects import Slot
+    from sectorwise.machine.numpy_port import NumpyPort
+    from sectorwise.machine.program import Step
+
+_BASES = {File.REGISTER: 0, File.UNIFORM: UNIFORM, File.PREDICATE: PREDICATE, File.UNIFORM_PREDICATE: UNIFORM_PREDICATE}
+
+
+def slot_number(slot: Slot) -> int:
+    """A register or predicate as the register file numbers it."""
+    file, index = slot
+    return _BASES[file] + index
+
+
+def skip_unknown_step(tally: Tally, port: NumpyPort, step: Step) -> None:
+    """Marks all that the instruction would have written as unknown; its memory access, if any, is not counted."""
+    index = step.instruction.index
+    tally.origins.setdefault(index, step.unknown_because)
+    tally.limitations.setdefault((index, f"{step.unknown_because}: its results are taken as unknown"), None)
+    for slot in destinations(step.instruction):
+        port.window.write_taint(slot_number(slot), UNKNOWN_LEVEL, port.mask)
+        if port.window.rows is not None:
+            port.window.written.add(slot_number(slot))
+    if step.access is not None:
+        counter = port.counters[index]
+        counter.unknown = True
+        record_silent(counter, port.issuing)
