@@ -222,7 +222,7 @@ class NumpyAlgebra:
         if dtype.itemsize < a.dtype.itemsize:
             return numpy_floats.canonical(numpy_floats.narrow(a.astype(np.float64), dtype, rounding))
         wider = a.astype(dtype)
-        return wider if kind is Float.F64 else numpy_floats.canonical(wider)
+        return numpy_floats.double_nan(wider, wider) if kind is Float.F64 else numpy_floats.canonical(wider)
 
     def float_from_integer(self, a: Lanes, kind: Float, rounding: Rounding, *, signed: bool) -> Lanes:
         if kind is Float.BF16:

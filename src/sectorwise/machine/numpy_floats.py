@@ -150,7 +150,8 @@ def multiply(a: Lanes, b: Lanes, rounding: Rounding) -> Lanes:
     if a.dtype == np.float64:
         if rounding is Rounding.NEAREST:
             return double_nan(a * b, a, b)
-        return fma(a, b, np.full((1, 1), -0.0), rounding)
+        # Rounding down, opposite zeros add up to -0: the zero that changes no product is +0 then.
+        return fma(a, b, np.full((1, 1), 0.0 if rounding is Rounding.DOWN else -0.0), rounding)
     if rounding is Rounding.NEAREST:
         return canonical(a * b)
     return canonical(narrow(np.multiply(a, b, dtype=np.float64), a.dtype, rounding))
@@ -234,7 +235,7 @@ def round_fraction(exact: Fraction, rounding: Rounding) -> float:
     rounded = (count + up) | (1 if rounding is Rounding.ODD and rest > 0 else 0)
     value = rounded * unit
     if value >= Fraction(2) ** 1024:
-        away = rounding is Rounding.NEAREST or up
+        away = rounding in (Rounding.NEAREST, Rounding.DOWN if negative else Rounding.UP)
         largest = math.inf if away else math.nextafter(math.inf, 0.0)
         return -largest if negative else largest
     return -float(value) if negative else float(value)
