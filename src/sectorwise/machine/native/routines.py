@@ -5,6 +5,10 @@ from __future__ import annotations
 import re
 
 from sectorwise.machine.algebra import Rounding
+from sectorwise.machine.native.exchanges import write_exchange_routine
+from sectorwise.machine.native.groups import write_group_routine
+from sectorwise.machine.native.memory import write_memory_routine
+from sectorwise.machine.native.requests import write_request_routine
 
 V = "<32 x i32>"
 
@@ -63,8 +67,19 @@ def _routine(name: str) -> str:
             return _from_long(name, operation, Rounding(rounding))
         case [function] if function in _LIBRARY.values():
             return f"declare double @{function}(double)\n"
+        case [
+            "note" | "evict" | "evict_copy",
+            *_,
+        ]:
+            return write_request_routine(name)
+        case ["load" | "store" | "find" | "lanes" | "local" | "constant" | "give_up", *_]:
+            return write_memory_routine(name)
+        case ["resolve" | "place" | "fold" | "leaders" | "copy" | "matrix", *_]:
+            return write_exchange_routine(name)
+        case ["run" | "clear"]:
+            return ""
         case _:
-            raise AssertionError(name)
+            return write_group_routine(name)
 
 
 def _function(name: str, result: str, arguments: str, body: list[str], *, strict: bool = False) -> str:

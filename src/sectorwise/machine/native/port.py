@@ -1,0 +1,444 @@
+"""Turns what an opcode asks of the machine into LLVM code over a warp's state in memory.
+
+Registers lie in memory between basic blocks, and are values within one: loaded where they are first read, written
+back where the block ends. What a block writes in lanes that do not issue is dropped there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
+from sectorwise.counting.request import Operation, Space
+from sectorwise.machine.native.layout import CONTEXT, SITE_BYTES, WORD_ROW
+from sectorwise.machine.native.values import LANES, Kind, Operand
+from sectorwise.machine.native.writer import VECTOR, Writer
+from sectorwise.machine.registers import BARRIER, PREDICATE, UNIFORM, UNIFORM_PREDICATE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sectorwise.counting.request import Access
+    from sectorwise.machine.algebra import Algebra
+    from sectorwise.machine.native.algebra import LlvmAlgebra
+    from sectorwise.machine.program import Step
+
+LONGS = f"<{LANES} x i64>"
+
+VECTOR_SPECIALS = ("SR_TID", "SR_TID.X", "SR_TID.Y", "SR_TID.Z")
+"""Special registers that differ by lane, in the order of the table that a warp has of them."""
+LAUNCH_SPECIALS = (
+    "SR_NTID.X",
+    "SR_NTID.Y",
+    "SR_NTID.Z",
+    "SR_NCTAID.X",
+    "SR_NCTAID.Y",
+    "SR_NCTAID.Z",
+    "SR_GRIDID",
+    "SR_CgaCtaId",
+    "SR_CgaSize",
+)
+"""Special registers that are one number for the launch, in the order of their table."""
+BLOCK_SPECIALS = ("SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z")
+
+_FOLDS = {"ADD": ("add", 0), "POPC": ("add", 0), "AND": ("and", -1), "OR": ("or", 0), "XOR": ("xor", 0)}
+_FLOATS = ("F16", "F32", "F64", "BF16")
+
+
+class UnsupportedError(Exception):
+    """Something that machine code does not do (yet): the reference engine runs the launch."""
+
+
+@dataclass(slots=True)
+class Marks:
+    """What one instruction did, for what can be said of it before it runs."""
+
+    reads: set[int] = field(default_factory=set)
+    writes: set[int] = field(default_factory=set)
+    inexact: bool = False
+    unknown: bool = False
+    loads: Space | None = None
+    stores: Space | None = None
+
+
+@dataclass(slots=True)
+class BlockState:
+    """Registers of the basic block that is being written: values now, slots read before written, slots written."""
+
+    values: dict[int, Operand] = field(default_factory=dict)
+    entry: dict[int, Operand] = field(default_factory=dict)
+    needs: set[int] = field(default_factory=set)
+    written: dict[int, None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class LlvmPort:
+    """`Port` that writes code. `offsets` places slots in a warp's state; `sites` numbers memory instructions.
+
+    `group` names the i32 mask of the lanes that issue; `guard` is what the instruction's guard says of each.
+    """
+
+    algebra: LlvmAlgebra
+    writer: Writer
+    offsets: dict[int, int]
+    sites: dict[int, int]
+    banks: dict[int, int]
+    group: str = ""
+    guard: Operand | None = None
+    step: Step | None = None
+    state: BlockState = field(default_factory=BlockState)
+    marks: Marks = field(default_factory=Marks)
+
+    # Registers.
+    def read_register(self, index: int, *, uniform: bool = False) -> Operand:
+        """Word of a register."""
+        if index == ZERO_REGISTER:
+            return self.algebra.word(0)
+        return self.read_slot(index + UNIFORM if uniform else index)
+
+    def read_predicate(self, index: int, *, uniform: bool = False) -> Operand:
+        """Predicate register."""
+        if index == TRUE_PREDICATE:
+            return self.algebra.predicate(True)  # noqa: FBT003 - a value
+        return self.read_slot(index + (UNIFORM_PREDICATE if uniform else PREDICATE))
+
+    def write_register(self, index: int, value: Operand, *, uniform: bool = False) -> None:
+        """Writes a word in the active lanes."""
+        if index != ZERO_REGISTER:
+            self._write_slot(index + UNIFORM if uniform else index, value)
+
+    def write_predicate(self, index: int, value: Operand, *, uniform: bool = False) -> None:
+        """Writes a predicate in the active lanes."""
+        if index != TRUE_PREDICATE:
+            self._write_slot(index + (UNIFORM_PREDICATE if uniform else PREDICATE), value)
+
+    def read_slot(self, slot: int) -> Operand:
+        """Value of a slot."""
+        self.marks.reads.add(slot)
+        state = self.state
+        value = state.values.get(slot)
+        if value is None:
+            state.needs.add(slot)
+            value = self.load_slot(slot)
+            state.values[slot] = state.entry[slot] = value
+        elif slot < UNIFORM and slot in state.written and self.step is not None and self.step.cross_lane:
+            # What other lanes see of lanes that do not issue is what these held before.
+            inside = Operand(Kind.PREDICATE, lanes=True, text=self.group)
+            value = self.algebra.select(inside, value, self.entry_value(slot))
+        return value
+
+    def entry_value(self, slot: int) -> Operand:
+        """Value of a slot at the block's begin."""
+        value = self.state.entry.get(slot)
+        if value is None:
+            value = self.state.entry[slot] = self.load_slot(slot)
+        return value
+
+    def place_of(self, slot: int) -> str:
+        """Pointer to a slot of the warp's state."""
+        offset = self.offsets.get(slot)
+        if offset is None:
+            offset = self.offsets[slot] = len(self.offsets) * WORD_ROW
+        return self.writer.emitter.pure(f"getelementptr i8, ptr %state, i64 {offset}")
+
+    def load_slot(self, slot: int) -> Operand:
+        """Value of a slot in memory."""
+        emitter, place = self.writer.emitter, self.place_of(slot)
+        if slot < UNIFORM:
+            return Operand(Kind.WORD, lanes=True, text=emitter.result(f"load {VECTOR}, ptr {place}, align 128"))
+        if slot < PREDICATE or slot >= BARRIER:
+            # One a warp: groups that have parted keep their own, so it is that of the group's first lane.
+            first = emitter.pure(f"getelementptr i32, ptr {place}, i64 {self.first_lane()}")
+            return Operand(Kind.WORD, lanes=False, text=emitter.result(f"load i32, ptr {first}"))
+        mask = emitter.result(f"load i32, ptr {place}")
+        if slot < UNIFORM_PREDICATE:
+            return Operand(Kind.PREDICATE, lanes=True, text=mask)
+        lane = emitter.pure(f"trunc i64 {self.first_lane()} to i32")
+        bit = emitter.pure(f"lshr i32 {mask}, {lane}")
+        return Operand(Kind.PREDICATE, lanes=False, text=emitter.pure(f"trunc i32 {bit} to i1"))
+
+    def first_lane(self) -> str:
+        """The lowest lane that issues, as i64."""
+        emitter = self.writer.emitter
+        lane = emitter.pure(f"call i32 @llvm.cttz.i32(i32 {self.group}, i1 true)")
+        return emitter.pure(f"zext i32 {lane} to i64")
+
+    def _write_slot(self, slot: int, value: Operand) -> None:
+        self.marks.writes.add(slot)
+        uniform = UNIFORM <= slot < PREDICATE or slot >= UNIFORM_PREDICATE
+        if uniform and value.lanes:
+            value = self.algebra.first_active(value, self.active())
+        if self.guard is not None:
+            condition = self.guard
+            if uniform:
+                mask = self.active_mask()
+                text = self.writer.emitter.pure(f"icmp ne i32 {mask}, 0")
+                condition = Operand(Kind.PREDICATE, lanes=False, text=text)
+            value = self.algebra.select(condition, value, self.read_slot(slot))
+        self.set_slot(slot, value)
+
+    def set_slot(self, slot: int, value: Operand) -> None:
+        """Sets a slot in all lanes that issue."""
+        self.state.values[slot] = value
+        self.state.written[slot] = None
+
+    def store_slot(self, slot: int) -> None:
+        """Writes a slot back to memory, in the lanes that issue."""
+        emitter, writer, place = self.writer.emitter, self.writer, self.place_of(slot)
+        value = self.state.values[slot]
+        if PREDICATE <= slot < BARRIER:
+            old = emitter.result(f"load i32, ptr {place}")
+            others = emitter.pure(f"and i32 {old}, {emitter.pure(f'xor i32 {self.group}, -1')}")
+            own = emitter.pure(f"and i32 {writer.mask(value)}, {self.group}")
+            emitter.effect(f"store i32 {emitter.pure(f'or i32 {others}, {own}')}, ptr {place}")
+            return
+        inside = writer.text(Operand(Kind.PREDICATE, lanes=True, text=self.group), lanes=True)
+        words = writer.typed(value, lanes=True)
+        emitter.effect(
+            f"call void @llvm.masked.store.v32i32.p0({words}, ptr {place}, i32 128, <{LANES} x i1> {inside})"
+        )
+
+    # Constants and special registers.
+    def read_constant(self, bank: int, offset: Operand | int) -> Operand:
+        """Word of a constant bank; past its end it is not known."""
+        emitter = self.writer.emitter
+        size = self.banks.get(bank)
+        if size is None:
+            raise UnsupportedError(f"constant bank {bank} is not known")
+        if isinstance(offset, Operand):
+            if offset.constant is None or offset.lanes:
+                return self._read_indexed_constant(bank, size, offset)
+            offset = int(offset.constant[0, 0])
+        if offset + 4 > size + (-size % 4):
+            raise UnsupportedError("a read past the end of a constant bank")
+        place = emitter.pure(f"getelementptr i8, ptr %bank{bank}, i64 {offset}")
+        return Operand(Kind.WORD, lanes=False, text=emitter.pure(f"load i32, ptr {place}, align 1"))
+
+    def _read_indexed_constant(self, bank: int, size: int, offset: Operand) -> Operand:
+        emitter, writer = self.writer.emitter, self.writer
+        words = writer.typed(offset, lanes=True)
+        routine = emitter.require("constant")
+        arguments = f"ptr %ctx, ptr %bank{bank}, i32 {size}, {words}, i32 {self.active_mask()}"
+        text = emitter.result(f"call {VECTOR} {routine}({arguments})")
+        return Operand(Kind.WORD, lanes=True, text=text)
+
+    def read_special(self, name: str) -> Operand:
+        """Word of a special register."""
+        emitter = self.writer.emitter
+        if name in VECTOR_SPECIALS:
+            place = emitter.pure(f"getelementptr i8, ptr %special, i64 {WORD_ROW * VECTOR_SPECIALS.index(name)}")
+            return Operand(Kind.WORD, lanes=True, text=emitter.pure(f"load {VECTOR}, ptr {place}, align 128"))
+        if name in LAUNCH_SPECIALS:
+            place = emitter.pure(f"getelementptr i32, ptr %launch, i64 {LAUNCH_SPECIALS.index(name)}")
+            return Operand(Kind.WORD, lanes=False, text=emitter.pure(f"load i32, ptr {place}"))
+        if name in BLOCK_SPECIALS:
+            offset = CONTEXT["block"] + 4 * BLOCK_SPECIALS.index(name)
+            place = emitter.pure(f"getelementptr i8, ptr %ctx, i64 {offset}")
+            return Operand(Kind.WORD, lanes=False, text=emitter.pure(f"load i32, ptr {place}"))
+        return self._read_lane_special(name)
+
+    def _read_lane_special(self, name: str) -> Operand:
+        algebra, lane = self.algebra, self.algebra.lane()
+        one, full = algebra.word(1), algebra.word(-1)
+        below = algebra.shift_left(full, lane)
+        match name:
+            case "SR_LANEID":
+                return lane
+            case "SR_EQMASK":
+                return algebra.shift_left(one, lane)
+            case "SR_GEMASK":
+                return below
+            case "SR_LTMASK":
+                return algebra.invert(below)
+            case "SR_GTMASK":
+                return algebra.shift_left(below, one)
+            case "SR_LEMASK":
+                return algebra.invert(algebra.shift_left(below, one))
+            case _:
+                self.marks.unknown = True
+                return algebra.word(0)
+
+    # Lanes and certainty.
+    def active_mask(self) -> str:
+        """The lanes that execute this instruction, an i32."""
+        if self.guard is None:
+            return self.group
+        return self.writer.emitter.pure(f"and i32 {self.group}, {self.writer.mask(self.guard)}")
+
+    def active(self) -> Operand:
+        """The lanes that execute this instruction."""
+        return Operand(Kind.PREDICATE, lanes=True, text=self.active_mask())
+
+    def mark_inexact(self) -> None:
+        """Results are right in shape only."""
+        self.marks.inexact |= self.step is None or not self.step.trusted
+
+    def mark_unknown(self, reason: str) -> None:
+        """Results are not known."""
+        del reason
+        self.marks.unknown = True
+
+    # Memory.
+    def load(self, access: Access, address: Operand) -> Sequence[Operand]:
+        """Counts a request and reads."""
+        self._request(access, address, f"load.{access.space}.{access.width_bytes}")
+        self.marks.loads = access.space
+        return self._data(max(1, access.width_bytes // 4))
+
+    def store(self, access: Access, address: Operand, words: Sequence[Operand]) -> None:
+        """Counts a request and writes."""
+        self._give_data(words)
+        self._request(access, address, f"store.{access.space}.{access.width_bytes}")
+        self.marks.stores = access.space
+
+    def atomic(
+        self,
+        access: Access,
+        address: Operand,
+        update: Callable[[Algebra[Operand], Operand], Operand],
+        words: int,
+        *,
+        inexact: bool = False,
+    ) -> Sequence[Operand]:
+        """Counts a request and updates lane after lane."""
+        size = min(access.width_bytes, 4 * words)
+        if size not in (4, 8):
+            raise UnsupportedError("an atomic of this width")
+        self.marks.loads = self.marks.stores = access.space
+        self.marks.inexact |= inexact
+        self._place("addresses", address, wide=access.space is not Space.SHARED)
+        resolve = self.writer.emitter.require(f"resolve.{access.space}.{size}")
+        arguments = f"ptr %ctx, ptr {self._site()}, i32 {self.active_mask()}"
+        pending = self.writer.emitter.result(f"call i32 {resolve}({arguments})")
+        fold = _choose_fold(access.modifiers, signed_bits=8 * size)
+        if fold is None:
+            return self._update_in_rounds(update, words, pending)
+        operation, identity = fold
+        neutral = self.algebra.word(identity) if size == 4 else self.algebra.long(identity)
+        operand = update(self.algebra, neutral)
+        self._give_data([operand] if size == 4 else [self.algebra.low(operand), self.algebra.high(operand)])
+        routine = self.writer.emitter.require(f"fold.{operation}.{size}")
+        self.writer.emitter.effect(f"call void {routine}(ptr %ctx, i32 {pending})")
+        return self._data(words)
+
+    def _update_in_rounds(
+        self, update: Callable[[Algebra[Operand], Operand], Operand], words: int, pending: str
+    ) -> Sequence[Operand]:
+        """One round for the first lane at each address, one for the second, and so on."""
+        emitter, writer = self.writer.emitter, self.writer
+        kind, bits = (Kind.WORD, 32) if words == 1 else (Kind.LONG, 64)
+        vector = f"<{LANES} x i{bits}>"
+        number = emitter.name()[2:]
+        before, round_, done = f"before{number}", f"round{number}", f"done{number}"
+        emitter.effect(f"br label %{before}")
+        emitter.label(before)
+        emitter.effect(f"br label %{round_}")
+        emitter.label(round_)
+        rest, seen = emitter.name(), emitter.name()
+        head = len(emitter.lines)
+        leaders = emitter.result(f"call i32 {emitter.require('leaders')}(ptr %ctx, i32 {rest})")
+        chosen = writer.text(Operand(Kind.PREDICATE, lanes=True, text=leaders), lanes=True)
+        hosts = emitter.result(f"getelementptr i8, ptr %ctx, i64 {CONTEXT['others']}")
+        places = emitter.result(f"inttoptr {LONGS} {emitter.result(f'load {LONGS}, ptr {hosts}, align 64')} to <32 x ptr>")
+        gather = f"call {vector} @llvm.masked.gather.v32i{bits}.v32p0"
+        old = emitter.result(f"{gather}(<32 x ptr> {places}, i32 4, <32 x i1> {chosen}, {vector} zeroinitializer)")
+        new = writer.text(update(self.algebra, Operand(kind, lanes=True, text=old)), lanes=True)
+        scatter = f"call void @llvm.masked.scatter.v32i{bits}.v32p0"
+        emitter.effect(f"{scatter}({vector} {new}, <32 x ptr> {places}, i32 4, <32 x i1> {chosen})")
+        found = emitter.result(f"select <32 x i1> {chosen}, {vector} {old}, {vector} {seen}")
+        left = emitter.result(f"and i32 {rest}, {emitter.result(f'xor i32 {leaders}, -1')}")
+        more = emitter.result(f"icmp ne i32 {left}, 0")
+        emitter.effect(f"br i1 {more}, label %{round_}, label %{done}")
+        phis = [
+            f"  {rest} = phi i32 [ {pending}, %{before} ], [ {left}, %{round_} ]",
+            f"  {seen} = phi {vector} [ zeroinitializer, %{before} ], [ {found}, %{round_} ]",
+        ]
+        emitter.lines[head:head] = phis
+        emitter.label(done)
+        result = Operand(kind, lanes=True, text=found)
+        return [result] if words == 1 else [self.algebra.low(result), self.algebra.high(result)]
+
+    def copy_async(
+        self, access: Access, shared_address: Operand, global_address: Operand, source_bytes: Operand | None
+    ) -> None:
+        """Counts a cp.async request and copies at once."""
+        width = access.width_bytes
+        sizes = self.algebra.word(width) if source_bytes is None else source_bytes
+        self._place("others", shared_address, wide=False)
+        self._place("sizes", sizes, wide=False)
+        self._request(access, global_address, f"copy.{width}")
+        self.marks.loads, self.marks.stores = Space.GLOBAL, Space.SHARED
+
+    def load_matrix(self, access: Access, address: Operand) -> Sequence[Operand]:
+        """Counts an ldmatrix request."""
+        self._request(access, address, f"matrix.load.{access.matrices}")
+        self.marks.loads = access.space
+        return self._data(access.matrices)
+
+    def store_matrix(self, access: Access, address: Operand, words: Sequence[Operand]) -> None:
+        """Counts an stmatrix request."""
+        self._give_data(words)
+        self._request(access, address, f"matrix.store.{access.matrices}")
+        self.marks.stores = access.space
+
+    def _request(self, access: Access, address: Operand, routine: str) -> None:
+        if access.space not in (Space.GLOBAL, Space.SHARED, Space.LOCAL, Space.GENERIC):
+            raise UnsupportedError(f"{access.space} memory")
+        if access.operation is Operation.LOAD and access.width_bytes not in (1, 2, 4, 8, 16):
+            raise UnsupportedError("a load of this width")
+        self._place("addresses", address, wide=access.space in (Space.GLOBAL, Space.GENERIC))
+        emitter = self.writer.emitter
+        arguments = f"ptr %ctx, ptr {self._site()}, i32 {self.active_mask()}"
+        emitter.effect(f"call void {emitter.require(routine)}({arguments})")
+
+    def _site(self) -> str:
+        """Pointer to the instruction's site; a generic access has three, one a space."""
+        assert self.step is not None
+        index = self.step.instruction.index
+        # Three in a row: a generic access may be a request of each space.
+        self.sites.setdefault(index, 3 * len(self.sites))
+        return self.writer.emitter.pure(f"getelementptr i8, ptr %sites, i64 {SITE_BYTES * self.sites[index]}")
+
+    def _place(self, row: str, value: Operand, *, wide: bool) -> None:
+        """Puts a value of each lane into a row of the context."""
+        if wide and value.kind is Kind.WORD:
+            value = self.algebra.extend_zero(value)
+        if not wide and value.kind is Kind.LONG:
+            value = self.algebra.low(value)
+        emitter = self.writer.emitter
+        place = emitter.pure(f"getelementptr i8, ptr %ctx, i64 {CONTEXT[row]}")
+        emitter.effect(f"store {self.writer.typed(value, lanes=True)}, ptr {place}, align 128")
+
+    def _data_place(self, word: int) -> str:
+        return self.writer.emitter.pure(f"getelementptr i8, ptr %ctx, i64 {CONTEXT['data'] + WORD_ROW * word}")
+
+    def _give_data(self, words: Sequence[Operand]) -> None:
+        for number, word in enumerate(words):
+            text = self.writer.typed(word, lanes=True)
+            self.writer.emitter.effect(f"store {text}, ptr {self._data_place(number)}, align 128")
+
+    def _data(self, words: int) -> list[Operand]:
+        emitter = self.writer.emitter
+        loads = [emitter.result(f"load {VECTOR}, ptr {self._data_place(word)}, align 128") for word in range(words)]
+        return [Operand(Kind.WORD, lanes=True, text=text) for text in loads]
+
+
+def _choose_fold(modifiers: tuple[str, ...], *, signed_bits: int) -> tuple[str, int] | None:
+    """The operation of an integer atomic in one routine, and the old value that makes it give its operand."""
+    if "CAS" in modifiers or "CAST" in modifiers:
+        return None
+    if "EXCH" in modifiers:
+        return "exch", 0
+    if any(modifier.startswith(_FLOATS) for modifier in modifiers):
+        return None
+    for modifier in modifiers:
+        if modifier in _FOLDS:
+            return _FOLDS[modifier]
+        if modifier in ("MIN", "MAX"):
+            signed = any(each in ("S32", "S64") for each in modifiers)
+            highest = (1 << (signed_bits - 1)) - 1 if signed else -1
+            lowest = -(1 << (signed_bits - 1)) if signed else 0
+            name = f"{'s' if signed else 'u'}{modifier.lower()}"
+            return name, (highest if modifier == "MIN" else lowest)
+    return None
