@@ -17,14 +17,14 @@ from sectorwise.launch.addresses import PlacedBuffer, assign_addresses, find_add
 from sectorwise.launch.carets import launch_error, name_nearest
 from sectorwise.launch.config import BufferArgument, Contents
 from sectorwise.launch.contents import materialise, open_values
-from sectorwise.launch.dtypes import ELEMENT_TYPES
+from sectorwise.launch.dtypes import ELEMENT_TYPES, size_of
 from sectorwise.launch.limits import check_limits
 from sectorwise.launch.packing import MisfitError, pack_argument
 from sectorwise.launch.signature import find_mismatch, read_parameter_type
 
 if TYPE_CHECKING:
     from sectorwise.binary.abi import DriverConstants
-    from sectorwise.binary.ir import Kernel, Parameter, Variable
+    from sectorwise.binary.ir import External, Kernel, Parameter, Variable
     from sectorwise.device import DeviceSpec
     from sectorwise.errors import LaunchError
     from sectorwise.launch.config import Argument, LaunchConfig, PointerArgument, Span
@@ -158,7 +158,7 @@ class _Memory:
 def _place(kernel: Kernel, launch: LaunchConfig, externals: dict[str, int]) -> _Memory:
     buffers = find_buffers(launch)
     in_memory = [variable for variable in kernel.variables if variable.space == "global"]
-    sizes_bytes = [_size_bytes(buffer) for _, _, buffer in buffers]
+    sizes_bytes = [size_of(buffer) for _, _, buffer in buffers]
     addresses = assign_addresses((*sizes_bytes, *(variable.size_bytes for variable in in_memory)))
     placed = tuple(PlacedBuffer(*found, base) for found, base in zip(buffers, addresses, strict=False))
     symbols = kernel.functions | externals
@@ -244,7 +244,8 @@ def _fill_module_banks(memory: _Memory, values: dict[str, Argument]) -> dict[int
         bank[variable.offset_bytes : end] = materialise(
             _variable_contents(memory, variable, values.get(variable.name))
         ).tobytes()
-    for symbol in (*kernel.variables, *kernel.externals):
+    symbols: tuple[Variable | External, ...] = (*kernel.variables, *kernel.externals)
+    for symbol in symbols:
         for number, offset in symbol.relocations:
             bank = banks.setdefault(number, bytearray())
             bank.extend(bytes(max(offset + 8 - len(bank), 0)))
@@ -255,8 +256,8 @@ def _fill_module_banks(memory: _Memory, values: dict[str, Argument]) -> dict[int
 def _variable_contents(memory: _Memory, variable: Variable, value: Argument | None) -> BufferArgument:
     """Return what a module variable holds at the start: the launch's value, or the initial one with its addresses."""
     if isinstance(value, BufferArgument):
-        if _size_bytes(value) != variable.size_bytes:
-            given = f"{value.dtype}[{value.count}] has {_size_bytes(value):,}"
+        if size_of(value) != variable.size_bytes:
+            given = f"{value.dtype}[{value.count}] has {size_of(value):,}"
             raise _error(memory.launch, f"{variable.name} has {variable.size_bytes:,} bytes, {given}", value.span)
         return value
     if value is not None:
@@ -277,7 +278,7 @@ def _make_allocations(memory: _Memory, values: dict[str, Argument]) -> tuple[All
         if each.buffer.contents.kind in {"file", "array"}:
             # A file that is not there, or does not fit, is told now and not in the middle of the run.
             open_values(each.buffer)
-    made = [Allocation(each.base, _size_bytes(each.buffer), each.label, each.buffer) for each in memory.placed]
+    made = [Allocation(each.base, size_of(each.buffer), each.label, each.buffer) for each in memory.placed]
     for variable in memory.kernel.variables:
         if variable.space == "global":
             buffer = _variable_contents(memory, variable, values.get(variable.name))
@@ -344,10 +345,6 @@ def _reserved_shared_bytes(device: DeviceSpec) -> int:
 
 def _hold(data: bytes) -> BufferArgument:
     return BufferArgument("u8", len(data), Contents("array", array=np.frombuffer(data, np.uint8)))
-
-
-def _size_bytes(buffer: BufferArgument) -> int:
-    return buffer.count * ELEMENT_TYPES[buffer.dtype].size_bytes
 
 
 def _error(launch: LaunchConfig, message: str, span: Span | None) -> LaunchError:

@@ -62,7 +62,8 @@ class Capability:
     block's warps are rounded up in the test whether one block can start at all. `shared_reserved_per_block_bytes` is
     what the driver takes of each block's shared memory; `carveouts_bytes` are the sizes that shared memory can be
     configured to, ascending, and L1 has what it leaves of `unified_l1_shared_bytes`. `barriers_per_sm` is the pool
-    that resident blocks share, None where it is not a limit.
+    that resident blocks share, None where it is not a limit. `carveout_ample_bytes` is the largest configuration of
+    shared memory that the driver picks for more blocks than can be resident, None where that was not measured.
     """
 
     compute_capability: tuple[int, int]
@@ -89,6 +90,7 @@ class Capability:
     line_bytes: int
     sector_bytes: int
     barriers_per_sm: int | None = None
+    carveout_ample_bytes: int | None = None
     notes: tuple[str, ...] = ()
     provenance: tuple[Provenance, ...] = field(default=(), repr=False)
 

@@ -9,6 +9,7 @@ from sectorwise.binary.disassembly import disassemble
 from sectorwise.binary.elf import ElfImage, Section, Symbol, corrupt_at, read_elf
 from sectorwise.binary.ir import Cubin, Instruction, Kernel, Operand, Resources, Target
 from sectorwise.binary.listing import CodeSection, Listing, Statement, read_listing
+from sectorwise.binary.names import read_kernel_name
 from sectorwise.binary.nvinfo import FunctionTable, read_function_table, read_kernel_table
 from sectorwise.binary.parser import parse_statement
 from sectorwise.binary.variables import read_banks, read_externals, read_variables
@@ -63,6 +64,8 @@ def _read_kernel(
     own = read_kernel_table(image, kernel.name)
     instructions, functions = _join_code(image, listing, kernel)
     section = _code_of(image, kernel)
+    name = read_kernel_name(kernel.name)
+    types = name.parameter_types
     return Kernel(
         name=kernel.name,
         target=target,
@@ -80,6 +83,8 @@ def _read_kernel(
         constants=read_banks(image, kernel.name),
         variables=read_variables(image),
         externals=read_externals(image),
+        readable_name=name.readable,
+        parameter_types=types if types is not None and len(types) == len(own.parameters) else None,
     )
 
 

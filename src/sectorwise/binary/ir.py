@@ -124,6 +124,23 @@ class Scoreboard:
 
 
 @dataclass(frozen=True, slots=True)
+class Handle:
+    """`gdesc[UR4]`, `tmem[UR6+0x10]`, `idesc[UR5]`: what a uniform register names; `kind` is the word before."""
+
+    kind: str
+    register: Register
+    offset: int = 0
+    suffixes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """A word of the instruction's own: `PR` (all predicates), `2D` and `ARRAY_2D` (textures), `gsb0`."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class OtherOperand:
     """An operand of a form that the parser does not know, kept as printed."""
 
@@ -141,6 +158,8 @@ Operand = (
     | Target
     | ConvergenceBarrier
     | Scoreboard
+    | Handle
+    | Keyword
     | OtherOperand
 )
 
@@ -211,7 +230,8 @@ class Kernel:
     `instructions` holds the entry's own section first, then every function that it calls, each at its own run of
     offsets; `functions` maps a function's name to the offset of its first instruction. `parameter_base` is the byte
     offset of the parameters in constant bank 0. `constants` are the initial values of constant banks 2 and up, by
-    bank. `source_text` is the source of the kernel where the front end knows it, for reports.
+    bank. `name` is the symbol; `readable_name` is what its author wrote (`transpose<32>`), `parameter_types` the types
+    that a C++ symbol tells, None for `extern "C"`.
     """
 
     name: str
@@ -224,6 +244,8 @@ class Kernel:
     constants: dict[int, bytes] = field(default_factory=dict)
     variables: tuple[Variable, ...] = ()
     externals: tuple[External, ...] = ()
+    readable_name: str = ""
+    parameter_types: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,10 @@ _BANK_LAYOUT = struct.Struct("<IHH")
 _PAIR_LAYOUT = struct.Struct("<II")
 _THREADS_LAYOUT = struct.Struct("<III")
 _SIZE_SHIFT = 18
+_MOST_REGISTERS = 255
+_MOST_LOCAL_BYTES = 1 << 20
+_MOST_BANK_BYTES = 1 << 16
+_MOST_THREADS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,10 @@ def read_function_table(image: ElfImage) -> FunctionTable:
     for attribute in _read_attributes(image, section) if section else []:
         if attribute.code in found:
             symbol, value = _unpack(image, attribute, _PAIR_LAYOUT)
+            most = _MOST_REGISTERS if attribute.code == _REGISTERS else _MOST_LOCAL_BYTES
+            if value > most:
+                why = f"attribute 0x{attribute.code:02x} says {value} for a thread, {most} is the most there can be"
+                raise corrupt_at(image, attribute.file_offset, why)
             found[attribute.code][symbol] = value
     return FunctionTable(found[_REGISTERS], found[_FRAME_BYTES], found[_STACK_BYTES])
 
@@ -93,6 +101,9 @@ def read_kernel_table(image: ElfImage, kernel: str) -> KernelTable:
             case 0x05 | 0x10:
                 x, y, z = _unpack(image, attribute, _THREADS_LAYOUT)
                 max_threads = x * y * z
+                if not 0 < max_threads <= _MOST_THREADS:
+                    why = f"a block of at most {x} x {y} x {z} threads is none that can be launched"
+                    raise corrupt_at(image, attribute.file_offset, why)
             case 0x4C:
                 barriers = attribute.value[0]
             case _:

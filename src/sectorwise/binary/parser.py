@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from sectorwise.binary.ir import (
@@ -13,7 +13,9 @@ from sectorwise.binary.ir import (
     Constant,
     ConvergenceBarrier,
     FloatImmediate,
+    Handle,
     Immediate,
+    Keyword,
     Operand,
     OtherOperand,
     Predicate,
@@ -44,9 +46,14 @@ _TARGET = re.compile(r"`\((?P<name>[^)]+)\)$")
 _BARRIER = re.compile(r"B(?P<index>\d+)$")
 _SCOREBOARD = re.compile(r"SB(?P<index>\d+)$")
 _SPECIAL = re.compile(r"(?:SR_?[A-Za-z0-9_.]+|SRZ)$")
+_HANDLE = re.compile(rf"(?P<kind>[a-z]+)\[(?P<register>{_NAME})\+?(?P<offset>{_OFFSET})?\](?P<suffixes>{_SUFFIXES})$")
+_KEYWORD = re.compile(r"(?:U?PR|(?:ARRAY_|A)?(?:[123]D|CUBE)|gsb\d|\{[\d,]*\}|[A-Z][A-Z_]*(?:\.\w+)?)$")
 _GUARD = re.compile(r"@(?P<predicate>!?U?P(?:\d|T))\s+(?P<rest>.*)$")
 _REUSE = "reuse"
 _WIDE = "64"
+_NARROW = "U32"
+_EXTENDED = "E"
+_GLOBAL_ACCESSES = frozenset({"LD", "LDG", "ST", "STG", "ATOM", "ATOMG", "RED", "REDG", "CCTL"})
 _SCALE = re.compile(r"X(?P<scale>\d+)$")
 _OPENING = "[{("
 _CLOSING = "]})"
@@ -72,7 +79,10 @@ def parse_statement(text: str) -> ParsedStatement:
         text = found["rest"]
     head, _, rest = text.partition(" ")
     opcode, *modifiers = head.split(".")
-    return ParsedStatement(guard, opcode, tuple(modifiers), tuple(parse_operand(part) for part in split_operands(rest)))
+    operands = [parse_operand(part) for part in split_operands(rest)]
+    if opcode in _GLOBAL_ACCESSES and _EXTENDED in modifiers:
+        operands = [_widen(operand) if isinstance(operand, Address) else operand for operand in operands]
+    return ParsedStatement(guard, opcode, tuple(modifiers), tuple(operands))
 
 
 def split_operands(text: str) -> list[str]:
@@ -120,7 +130,22 @@ def parse_operand(text: str) -> Operand:
         return Scoreboard(int(found["index"]))
     if _SPECIAL.match(text):
         return SpecialRegister(text)
+    if found := _HANDLE.match(text):
+        offset = int(found["offset"] or "0", 16)
+        suffixes = _suffixes(found["suffixes"])
+        return Handle(found["kind"], _plain_register(found["register"]), offset, suffixes)
+    if _KEYWORD.match(text):
+        return Keyword(text)
     return OtherOperand(text)
+
+
+def _widen(address: Address) -> Address:
+    """Mark the 64-bit registers of a global address: sm_75 prints `[R2]` for what is 64 bits wide."""
+    return replace(
+        address,
+        base_is_wide=address.base is not None and _NARROW not in address.base_suffixes,
+        uniform_is_wide=address.uniform is not None,
+    )
 
 
 def _suffixes(text: str | None) -> tuple[str, ...]:

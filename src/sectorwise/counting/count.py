@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sectorwise.counting.async_copy import count_copy_sectors_bypass, count_copy_wavefronts
+from sectorwise.counting.async_copy import (
+    count_copy_sectors_bypass,
+    count_copy_wavefronts,
+    count_copy_wavefronts_bypass,
+)
 from sectorwise.counting.atomics import count_atomic_wavefronts
 from sectorwise.counting.banks import (
     MATRIX_ROW_BYTES,
@@ -115,21 +119,21 @@ def _count_copies(requests: Requests) -> Counts:
     if destinations is None:
         message = f"{access.opcode}: asynchronous copies need their shared destinations"
         raise ArgumentError(message)
-    bypass = "BYPASS" in access.modifiers
-    if bypass:
+    copied = mask if requests.source_bytes is None else mask & (requests.source_bytes > 0)
+    if "BYPASS" in access.modifiers:
         sectors = count_copy_sectors_bypass(requests.addresses, destinations, mask)
+        wavefronts = count_copy_wavefronts_bypass(requests.addresses, destinations, mask)
     else:
         sectors = count_sectors(requests.addresses, mask)
-    wavefronts = count_copy_wavefronts(requests.addresses, destinations, mask, access.width_bytes)
+        wavefronts = count_copy_wavefronts(requests.addresses, destinations, mask, access.width_bytes)
     return _counts(
         len(mask),
         sectors=sectors,
-        sectors_ideal=count_ideal_sectors(sectors, mask, access.width_bytes),
+        sectors_ideal=count_ideal_sectors(sectors, copied, access.width_bytes),
         tag_requests=count_tag_requests(requests.addresses, mask),
         wavefronts=wavefronts,
         wavefronts_ideal=count_ideal_wavefronts(wavefronts, mask, access.width_bytes),
         wavefronts_hardware=wavefronts,
-        exact=not bypass,
     )
 
 

@@ -24,6 +24,8 @@ _HEADER_DISTRIBUTIONS = ("nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-
 _MISSING_HEADER = re.compile(r'could not open source file "([^"]+)"|cannot open source file "([^"]+)"')
 _HOST_WORDS = re.compile(r"\b(?:cudaMalloc|cudaMemcpy|cudaDeviceSynchronize|std::cout|int\s+main\s*\()|<<<")
 _TEMPLATE = "<"
+# nvcc includes cuda_runtime.h before the first line, and with it these: files rely on INFINITY and uint32_t.
+_ALWAYS_INCLUDED = ("math.h", "stdint.h")
 _KEY_VERSION = "1"
 
 
@@ -94,6 +96,7 @@ def _make_program(path: Path, text: str, request: CompileRequest) -> Program:
         f"-arch={request.target}",
         "-lineinfo",
         "-default-device",
+        *(f"-include={name}" for name in _ALWAYS_INCLUDED),
         *(f"-I{folder}" for folder in folders),
         *(f"-D{macro}" for macro in request.macros),
         *request.options,

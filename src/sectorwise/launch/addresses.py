@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sectorwise.launch.carets import launch_error
 from sectorwise.launch.config import BufferArgument, StructArgument
-from sectorwise.launch.dtypes import ELEMENT_TYPES
+from sectorwise.launch.dtypes import size_of
 from sectorwise.launch.packing import walk_buffers
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def assign_addresses(sizes_bytes: Iterable[int]) -> tuple[int, ...]:
     better aligned than it need be. Between two buffers lie at least 2 MiB, and at least the size of the one before:
     an index off by a row, by a plane, or by the sign lands in no buffer.
     """
-    addresses = []
+    addresses: list[int] = []
     free = FIRST_ADDRESS
     for size_bytes in sizes_bytes:
         address = -(-free // PAGE_BYTES) * PAGE_BYTES
@@ -80,7 +80,7 @@ def find_address(argument: BufferArgument | PointerArgument, path: Path, placed:
     if len(named) > 1:
         raise launch_error(f"{len(named)} buffers are named '{argument.target}'", argument.span)
     target = named[0]
-    size_bytes = target.buffer.count * ELEMENT_TYPES[target.buffer.dtype].size_bytes
+    size_bytes = size_of(target.buffer)
     if not 0 <= argument.offset_bytes <= size_bytes:
         message = (
             f"expected an offset of 0 to {size_bytes:,} bytes into '{argument.target}', got {argument.offset_bytes:,}"

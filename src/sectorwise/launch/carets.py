@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
-import unicodedata
+import textwrap
 from typing import TYPE_CHECKING
 
 from sectorwise.errors import LaunchError
+from sectorwise.source import point_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,24 +23,22 @@ def launch_error(message: str, span: Span | None, origin: str = "launch") -> Lau
 
     `origin` introduces the message where there is no span: the name of the case or the kernel.
     """
-    if span is None:
-        return LaunchError(f"{origin}: {message}")
-    return LaunchError(f"{span.origin}: {message}\n{point_at(span)}")
+    first = "".join(_escape(character) for character in f"{span.origin if span else origin}: {message}")
+    return LaunchError(f"{first}\n{show_span(span)}" if span else first)
 
 
-def point_at(span: Span) -> str:
-    """Return the launch text on a line of its own, and below it carets under the span."""
+def show_span(span: Span) -> str:
+    """Return the launch text, indented on a line of its own, and below it carets under the span."""
     text = "".join(character if character.isprintable() else " " for character in span.text)
     start = min(max(span.start, 0), len(text))
-    end = min(max(span.end, start), len(text))
     first, last = 0, len(text)
     if last > WINDOW_COLUMNS:
-        first = min(max(start - WINDOW_COLUMNS // 2, 0), max(last - WINDOW_COLUMNS, 0))
-        last = min(first + WINDOW_COLUMNS, last)
-    before = ("..." if first else "") + text[first:start]
-    shown = ("..." if first else "") + text[first:last] + ("..." if last < len(text) else "")
-    carets = "^" * max(_columns(text[start : min(end, last)]), 1)
-    return f"  {shown}\n  {' ' * _columns(before)}{carets}"
+        first = min(max(start - WINDOW_COLUMNS // 2, 0), last - WINDOW_COLUMNS)
+        last = first + WINDOW_COLUMNS
+    before, after = "..." if first else "", "..." if last < len(text) else ""
+    shift = len(before) - first
+    shown = point_at(f"{before}{text[first:last]}{after}", start + shift, min(max(span.end, start), last) + shift)
+    return textwrap.indent(shown, "  ")
 
 
 def name_nearest(name: str, known: Iterable[str]) -> str:
@@ -48,9 +47,6 @@ def name_nearest(name: str, known: Iterable[str]) -> str:
     return f"; did you mean '{nearest[0]}'?" if nearest else ""
 
 
-def _columns(text: str) -> int:
-    """Return how many terminal columns a text takes: wide characters take two, combining ones none."""
-    return sum(
-        0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
-        for character in text
-    )
+def _escape(character: str) -> str:
+    """Return a character as it is, or its escape where a terminal would act on it."""
+    return character if character.isprintable() else ascii(character)[1:-1]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sectorwise.launch.config import LaunchConfig
 
 _DIRECTIVE = re.compile(r"(?:^|[^:\w\"'])(?P<mark>//|\#|/\*)\s*sectorwise\s*:\s*(?P<word>\w*)(?P<rest>.*)", re.ASCII)
+_VARIABLES = re.compile(r"with\s+\w+\s*=", re.ASCII)
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
@@ -23,8 +24,8 @@ def find_launches(source: str, origin: str, folder: Path | None = None) -> tuple
     """Return the launches that the comments of a source name, in their order.
 
     `// sectorwise: launch ...` in CUDA sources, `/* ... */` on one line too, `# sectorwise: launch ...` in Python. A
-    launch whose brackets are still open goes on in the next line, if that is a comment. `origin` is the file's name:
-    errors say `origin:line`. Raises LaunchError with a caret.
+    launch whose brackets are still open goes on in the next line, if that is a comment; so does one that is followed by
+    a line `with name=...`. `origin` is the file's name: errors say `origin:line`. Raises LaunchError with a caret.
     """
     lines = source.splitlines()
     launches = []
@@ -39,7 +40,7 @@ def find_launches(source: str, origin: str, folder: Path | None = None) -> tuple
         text = _close_comment(match["rest"])
         for following in lines[number:]:
             addition = _continue_comment(following, match["mark"])
-            if not _is_open(text) or addition is None:
+            if addition is None or not (_is_open(text) or _VARIABLES.match(addition)):
                 break
             text = f"{text} {addition}"
         launches.append(parse_launch(text.strip(), where, folder))
@@ -47,9 +48,10 @@ def find_launches(source: str, origin: str, folder: Path | None = None) -> tuple
 
 
 def _reject_misspelling(match: re.Match[str], where: str) -> None:
-    """Raise for `lanch`, which would else be passed over in silence; other directives are not for this module."""
+    """Raise for `lanch`, or a launch alone, which would else be passed over in silence; other words are for others."""
     word = match["word"]
-    if not word or difflib.SequenceMatcher(None, word.lower(), "launch").ratio() > 0.7:
+    is_near = difflib.SequenceMatcher(None, word.lower(), "launch").ratio() > 0.7
+    if is_near or not word or "<<<" in match["rest"]:
         span = Span(match.string, match.start("word"), match.end("word"), where)
         raise launch_error(f"expected 'launch' after 'sectorwise:', got '{word}'", span)
 
@@ -68,8 +70,8 @@ def _continue_comment(line: str, mark: str) -> str | None:
 
 
 def _is_open(text: str) -> bool:
-    """Whether brackets are open, or nothing but a kernel's name stands here yet."""
+    """Whether brackets are open, a comma is last, or nothing but a kernel's name stands here yet."""
     plain = _QUOTED.sub("", text)
     opened = sum(plain.count(bracket) for bracket in "([{")
     closed = sum(plain.count(bracket) for bracket in ")]}")
-    return opened > closed or "(" not in plain.partition(">>>")[2]
+    return opened > closed or plain.endswith(",") or "(" not in plain.partition(">>>")[2]

@@ -1,4 +1,4 @@
-"""Turns what a buffer is said to hold (`arange`, `perm(7)`, `@file.npy`) into its elements, where they are asked for."""
+"""Turns what a buffer is said to hold (`arange`, `perm(7)`, `@file.npy`) into its elements, on demand."""
 
 from __future__ import annotations
 
@@ -81,6 +81,8 @@ def open_values(buffer: BufferArgument) -> Values:
             message = f"cannot read {where}: {reason}"
             raise launch_error(message, buffer.span) from error
     if not isinstance(values, np.ndarray):
+        if isinstance(values, np.lib.npyio.NpzFile):
+            values.close()
         message = f"cannot read {where}: expected one array"
         raise launch_error(message, buffer.span)
     if values.size != buffer.count:
@@ -129,7 +131,7 @@ def _draw_uniform(contents: Contents, element: ElementType, count: int, start: i
 
 
 def _make_noise(element: ElementType, start: int, stop: int) -> Values:
-    """Return values that look random and depend on the index alone: floats from 0 to 1, whole numbers up to the greatest."""
+    """Return values that look random and depend on the index alone: floats from 0 to 1, any whole number from 0 up."""
     bits = _mix(np.arange(start, stop, dtype=np.uint64))
     if not element.is_float:
         return bits >> np.uint64(64 - element.high.bit_length())
@@ -138,7 +140,7 @@ def _make_noise(element: ElementType, start: int, stop: int) -> Values:
 
 
 def _mix(indices: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return a well-mixed 64-bit word for each index: output `index` of SplitMix64 with seed 0 (Steele et al., 2014)."""
+    """Return a 64-bit word for each index: that output of SplitMix64 with seed 0 (Steele, Lea, Flood, 2014)."""
     words = (indices + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -11,6 +11,8 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from sectorwise.launch.config import BufferArgument
+
 
 @dataclass(frozen=True, slots=True)
 class ElementType:
@@ -81,8 +83,13 @@ LONG_NAMES: dict[str, str] = {
 _GREATEST_FINITE = {"f64": math.inf, "f32": float(np.finfo("f4").max), "f16": 65504.0, "bf16": 3.3895313892515355e38}
 
 
+def size_of(buffer: BufferArgument) -> int:
+    """Return the bytes that a buffer takes."""
+    return buffer.count * ELEMENT_TYPES[buffer.dtype].size_bytes
+
+
 def encode_values(values: npt.NDArray[np.generic], element: ElementType) -> npt.NDArray[np.generic]:
-    """Return numbers converted to the storage type: whole numbers wrap, floats round to nearest even, bf16 to its bits."""
+    """Return numbers converted to the storage type: whole numbers wrap, floats round to nearest even."""
     if element.name == "bf16":
         return _round_to_bfloat16(values.astype(np.float32))
     # Numbers above 65,504 become infinite in f16, as a conversion on the GPU makes them.

@@ -100,7 +100,7 @@ def find_definitions(cursor: Cursor) -> dict[str, int]:
 def _begins_scalar(first: Token, second: Token) -> bool:
     if first.kind == "name" and (first.text in ELEMENT_TYPES or first.text in LONG_NAMES):
         return second.text == "("
-    return first.kind in {"number", "name"} and second.text not in {"(", "["} or first.text in {"-", "+", "("}
+    return (first.kind in {"number", "name"} and second.text not in {"(", "["}) or first.text in {"-", "+", "("}
 
 
 def _parse_level(cursor: Cursor, scope: Scope, wanted: str, level: int) -> int:

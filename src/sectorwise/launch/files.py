@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sectorwise.errors import LaunchError
@@ -29,6 +28,8 @@ from sectorwise.launch.notation import parse_launch
 from sectorwise.launch.records import Place, check_keys, describe, read_argument, read_constants, read_dimensions
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sectorwise.launch.records import Json
 
 _CASE_KEYS = ("name", "kernel", "grid", "block", "shared", "args", "constants", "launch", "note", "measured")
@@ -66,11 +67,11 @@ def parse_launch_file(text: str, path: Path) -> LaunchFile:
     cases = data.get("cases")
     if not isinstance(cases, list):
         raise place.at("cases").error(f"expected a list of cases, got {describe(cases)}{_near(data, 'cases')}")
-    launches = tuple(_read_case(case, index, path) for index, case in enumerate(cases))
-    names = [launch.case for launch in launches]
+    names = [case["name"] for case in cases if isinstance(case, dict) and "name" in case]
     for index, name in enumerate(names):
         if name in names[:index]:
-            raise place.error(f"two cases are named '{name}'")
+            raise place.error(f"two cases are named {describe(name)}")
+    launches = tuple(_read_case(case, index, path) for index, case in enumerate(cases))
     return LaunchFile(path, path.parent / source if source is not None else None, launches)
 
 
@@ -93,16 +94,17 @@ def _read_case(case: Json, index: int, path: Path) -> LaunchConfig:
     place = Place(path.name, f"cases[{index}]")
     if not isinstance(case, dict):
         raise place.error(f"expected an object, got {describe(case)}")
-    name = case.get("name", case.get("kernel", f"{index}"))
-    if not isinstance(name, str):
+    name = case.get("name", case.get("kernel"))
+    if name is not None and not isinstance(name, str):
         raise place.at("name").error(f"expected a text, got {describe(name)}")
-    place = Place(path.name, f"case {name}")
+    place = Place(path.name, f"case {name}") if name is not None else place
     if "launch" in case:
         text = case["launch"]
         if not isinstance(text, str):
             raise place.at("launch").error(f"expected launch notation, got {describe(text)}")
         check_keys(case, ("name", "launch", "note", "measured"), place, only_misspelled=False)
-        return replace(parse_launch(text, place.origin, path.parent), case=name)
+        launch = parse_launch(text, place.origin, path.parent)
+        return replace(launch, case=name or launch.kernel)
     check_keys(case, _CASE_KEYS, place, only_misspelled=True)
     kernel = case.get("kernel")
     if not isinstance(kernel, str):

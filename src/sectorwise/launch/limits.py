@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sectorwise.device import require_capability
+from sectorwise.launch.addresses import find_buffers
 from sectorwise.launch.carets import launch_error
+from sectorwise.launch.dtypes import size_of
 
 if TYPE_CHECKING:
     from sectorwise.device import DeviceSpec
@@ -23,7 +25,7 @@ def check_limits(
     static_shared_bytes: int,
     max_threads_per_block: int | None,
 ) -> None:
-    """Raise LaunchError, with what was asked for and the limit, if the device cannot start a block of this launch.
+    """Raise LaunchError, with what was asked for and the limit, if the device cannot hold or start this launch.
 
     `max_threads_per_block` is the kernel's own (`__launch_bounds__`), None if it has none.
     """
@@ -32,9 +34,10 @@ def check_limits(
     _check_threads(launch, device, max_threads_per_block)
     _check_registers(launch, device, registers_per_thread)
     _check_shared(launch, device, static_shared_bytes)
+    _check_memory(launch, device)
 
 
-def _check_dimensions(  # noqa: PLR0913 - dimensions of a grid and of a block differ in words and limits only
+def _check_dimensions(
     launch: LaunchConfig,
     sizes: tuple[int, int, int],
     span: Span | None,
@@ -85,6 +88,16 @@ def _check_shared(launch: LaunchConfig, device: DeviceSpec, static_bytes: int) -
         )
     if message is not None:
         raise launch_error(message, launch.shared_span or launch.block_span, f"launch of {launch.kernel}")
+
+
+def _check_memory(launch: LaunchConfig, device: DeviceSpec) -> None:
+    sizes = [(size_of(buffer), buffer) for _, _, buffer in find_buffers(launch)]
+    total_bytes = sum(size_bytes for size_bytes, _ in sizes)
+    # The product's name counts in powers of ten or of two; what is surely too much is more than the latter.
+    if total_bytes > device.memory_gb << 30:
+        largest = max(sizes, key=lambda sized: sized[0])[1]
+        message = f"the buffers take {total_bytes / 1e9:,.1f} GB, more than the {device.memory_gb} GB of {device.name}"
+        raise launch_error(message, largest.span, f"launch of {launch.kernel}")
 
 
 def _spell(block: tuple[int, int, int]) -> str:

@@ -31,7 +31,7 @@ from sectorwise.launch.arguments import parse_argument
 from sectorwise.launch.carets import launch_error
 from sectorwise.launch.config import LaunchConfig, Span
 from sectorwise.launch.expressions import Scope, find_definitions, parse_whole
-from sectorwise.launch.tokens import Cursor, Token, split_tokens
+from sectorwise.launch.tokens import LONGEST_QUOTE, Cursor, Token, split_tokens
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -90,7 +90,7 @@ def _parse_kernel(text: str, origin: str) -> tuple[str, int]:
         raise launch_error(f"expected {wanted}, as in kernel<<<grid, block>>>(...)", Span(text, end, end + 1, origin))
     if not _KERNEL.fullmatch(name):
         span = Span(text, lead, len(written.rstrip()), origin)
-        raise launch_error(f"expected a kernel's name, got '{name}'", span)
+        raise launch_error(f"expected a kernel's name, got '{name[:LONGEST_QUOTE]}'", span)
     return name, start
 
 

@@ -43,7 +43,7 @@ _FIXED = re.compile(r"(?P<unsigned>u?)int(?P<bits>8|16|32|64)_t")
 
 @dataclass(frozen=True, slots=True)
 class ParameterType:
-    """What is known of a parameter's type: a pointer or not, and the type of its elements or of its number, if plain."""
+    """What is known of a parameter's type: whether it is a pointer, and the type of its elements or of its number."""
 
     text: str
     is_pointer: bool
@@ -109,8 +109,8 @@ def _unless_address(declared: ParameterType, given: str) -> str | None:
 
 
 def _find_element_mismatch(dtype: str, declared: ParameterType) -> str | None:
-    """Bytes are a view of anything, and 16-bit words one of half precision; all else is meant as it is declared."""
-    if declared.dtype is None:
+    """Bytes and vectors (`uint4`) are views of anything, 16-bit words of half precision; all else is as declared."""
+    if declared.dtype is None or declared.is_vector:
         return None
     given, wanted = ELEMENT_TYPES[dtype], ELEMENT_TYPES[declared.dtype]
     if 1 in {given.size_bytes, wanted.size_bytes}:
@@ -124,7 +124,7 @@ def _find_element_mismatch(dtype: str, declared: ParameterType) -> str | None:
 def _find_number_mismatch(value: float, dtype: str | None, declared: ParameterType) -> str | None:
     wanted = ELEMENT_TYPES[declared.dtype or "i32"]
     if dtype is None:
-        is_fraction = isinstance(value, float) and not wanted.is_float
+        is_fraction = not wanted.is_float and isinstance(value, float)
         return f"expected a whole number for '{declared.text}', got {value}" if is_fraction else None
     given = ELEMENT_TYPES[dtype]
     if given.size_bytes == wanted.size_bytes and given.is_float == wanted.is_float:

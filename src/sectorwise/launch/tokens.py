@@ -25,6 +25,10 @@ _TOKEN = re.compile(
 )
 
 
+LONGEST_QUOTE = 40
+"""Longer words are cut in the text of an error."""
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """A piece of launch text: `kind` is number, name, path, symbol, other or end; `start` and `end` are columns."""
@@ -36,7 +40,9 @@ class Token:
 
     def __str__(self) -> str:
         """Return how an error names this token."""
-        return "the end" if self.kind == "end" else f"'{self.text}'"
+        if self.kind == "end":
+            return "the end"
+        return f"'{self.text}'" if len(self.text) <= LONGEST_QUOTE else f"'{self.text[:LONGEST_QUOTE]}...'"
 
 
 def split_tokens(text: str, start: int = 0) -> tuple[Token, ...]:

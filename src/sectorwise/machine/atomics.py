@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sectorwise.machine.storage import Piece, Storage
-
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy.typing as npt
+
+    from sectorwise.machine.storage import Piece, Storage
 
     Lanes = npt.NDArray[np.bool_]
     Values = npt.NDArray[Any]
@@ -32,15 +32,13 @@ _FOLDS: dict[str, tuple[Callable[[Values, Values], Values], int]] = {
 _FLOATS = ("F16", "F32", "F64", "BF16")
 
 
-def _choose_fold(
-    modifiers: tuple[str, ...], size_bytes: int
-) -> tuple[Callable[[Values, Values], Values], int] | None:
+def _choose_fold(modifiers: tuple[str, ...], size_bytes: int) -> tuple[Callable[[Values, Values], Values], int] | None:
     name = next((modifier for modifier in modifiers if modifier in _FOLDS), None)
     if name is None or "CAS" in modifiers or (name != "EXCH" and any(m.startswith(_FLOATS) for m in modifiers)):
         return None
     fold, identity = _FOLDS[name]
     if name in ("MIN", "MAX") and any(modifier in ("S32", "S64") for modifier in modifiers):
-        signed = np.int64 if size_bytes == 8 else np.int32  # noqa: PLR2004 - a width
+        signed = np.int64 if size_bytes == 8 else np.int32
         lowest, highest = int(np.iinfo(signed).min), int(np.iinfo(signed).max)
         plain = fold
         return (
@@ -51,13 +49,18 @@ def _choose_fold(
 
 
 def apply_atomic(
-    pieces: tuple[Piece, ...], active: Lanes | None, update: Update, size_bytes: int, modifiers: tuple[str, ...], warps: int
+    pieces: tuple[Piece, ...],
+    active: Lanes | None,
+    update: Update,
+    size_bytes: int,
+    modifiers: tuple[str, ...],
+    warps: int,
 ) -> Values:
     """Updates memory in lane order, warps ascending; returns what each lane saw, `[warps, 32]` uint32 or uint64.
 
     `update` maps old to new values of a whole `[warps, 32]` array.
     """
-    dtype = np.uint64 if size_bytes == 8 else np.uint32  # noqa: PLR2004 - a width
+    dtype = np.uint64 if size_bytes == 8 else np.uint32
     seen = np.zeros((warps, 32), dtype)
     for piece in pieces:
         where = np.ones((warps, 32), np.bool_) if active is None else active
@@ -100,7 +103,7 @@ def _fold_or_loop(
     return _loop(memory, cells, where, update, dtype, rank)
 
 
-def _fold(  # noqa: PLR0913 - the sorted form of one access
+def _fold(
     memory: Values,
     ordered: npt.NDArray[np.int64],
     starts: npt.NDArray[np.intp],
@@ -131,16 +134,16 @@ def _fold(  # noqa: PLR0913 - the sorted form of one access
     return seen
 
 
-def _loop(  # noqa: PLR0913 - the unsorted form of one access
+def _loop(
     memory: Values, cells: npt.NDArray[np.int64], where: Lanes, update: Update, dtype: type, rank: npt.NDArray[np.int64]
 ) -> Values:
     """One round for the first lane of each cell, one for the second, and so on."""
-    seen = np.zeros(cells.size, dtype)
+    seen: Values = np.zeros(cells.size, dtype)
     for turn in range(int(rank.max()) + 1):
         chosen = rank == turn
-        old = memory[cells].astype(dtype)
+        old: Values = memory[cells].astype(dtype)
         seen[chosen] = old[chosen]
-        spread = np.zeros(where.shape, dtype)
+        spread: Values = np.zeros(where.shape, dtype)
         spread[where] = old
         new = np.broadcast_to(update(spread), where.shape)[where]
         memory[cells[chosen]] = new[chosen]

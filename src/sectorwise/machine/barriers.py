@@ -67,7 +67,7 @@ def _break(batch: Batch, frame: Frame, window: Window, instruction: Instruction,
     # The leaving lanes' own register names the barrier's lanes; all of these learn of it.
     members = of_group(frame, window.read(slot)).astype(np.uint32)
     touched = unpack(np.where(leaving != 0, members, np.uint32(0)))
-    old = np.broadcast_to(window.read(slot), (frame.warps, 32))
+    old = np.broadcast_to(window.read(slot), (frame.warps, 32)).astype(np.uint32)
     window.write(slot, old & ~leaving[:, None], touched)
     warps = np.arange(frame.warps) if frame.rows is None else frame.rows
     gone = np.zeros(len(batch.live), np.uint32)
@@ -106,9 +106,7 @@ def _load_place(window: Window, instruction: Instruction, mask: Lanes | None) ->
         window.write(register_slot(register) + 1, np.zeros((1, 1), np.uint32), mask)
 
 
-def arrive_at_barrier(
-    batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks
-) -> int | None:
+def arrive_at_barrier(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int | None:
     """BAR.SYNC, BAR.RED and BAR.ARV: groups wait for their block, or are counted and go on."""
     behind = instruction.index + 1
     operands = [o for o in instruction.operands if not isinstance(o, Predicate)]
@@ -121,24 +119,20 @@ def arrive_at_barrier(
         threads = np.where((taken != 0) & (taken == live_lanes(batch, frame)), 32, 0)
         np.add.at(batch.arrived, (warps // batch.warps_per_block, number), threads)
         batch.unsettled = True
-        return behind if not (batch.groups.state == State.BARRIER).any() else _go_on(batch, frame, behind)
+        if not (batch.groups.state == State.BARRIER).any():
+            return behind
+        batch.groups.pc[frame.chosen] = behind
+        return None
     if not count.any() and _everyone_is_here(batch, frame, taken, number):
         return behind
     park(batch, frame, taken, instruction.index, State.BARRIER, number, count.astype(np.uint32))
     return None
 
 
-def _go_on(batch: Batch, frame: Frame, behind: int) -> None:
-    batch.groups.pc[frame.chosen] = behind
-
-
 def _everyone_is_here(batch: Batch, frame: Frame, taken: Masks, number: npt.NDArray[np.int64]) -> bool:
     """Whether all lanes alive in the batch arrive at one barrier at once: then nobody needs to wait."""
     return bool(
-        frame.rows is None
-        and (taken == batch.live).all()
-        and (number == number[0]).all()
-        and not batch.arrived.any()
+        frame.rows is None and (taken == batch.live).all() and (number == number[0]).all() and not batch.arrived.any()
     )
 
 
@@ -156,14 +150,14 @@ def _numbers(frame: Frame, window: Window, operand: Operand) -> npt.NDArray[np.i
 _YES, _ASKED = 0, 1
 
 
-def _gather_votes(  # noqa: PLR0913 - what a vote consists of
+def _gather_votes(
     batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks, number: npt.NDArray[np.int64]
 ) -> None:
     """BAR.RED: adds these lanes' votes; the first of a new vote starts from nothing."""
     question = next((o for o in reversed(instruction.operands) if isinstance(o, Predicate)), None)
     yes = taken
     if question is not None and question.index != TRUE_PREDICATE:
-        lanes = pack(window.read(predicate_slot(question)), frame.warps)
+        lanes = pack(window.read_predicate(predicate_slot(question)), frame.warps)
         yes = taken & (~lanes if question.negate else lanes)
     warps = np.arange(frame.warps) if frame.rows is None else frame.rows
     blocks = warps // batch.warps_per_block

@@ -49,8 +49,8 @@ class Batch:
 
     `live` are the lanes of each warp that have not exited. `steps` counts instructions of each warp. `assumed` [warps]
     says whose way depended on an inexact or unknown value. `arrived` counts threads that passed a block barrier
-    without waiting, `votes` [blocks, 16, 2] how many lanes BAR.RED has asked and how many said yes, `last_vote` [blocks]
-    what came of it.
+    without waiting, `votes` [blocks, 16, 2] how many lanes said yes to BAR.RED and how many it has asked, `last_vote`
+    [blocks] what came of it.
     """
 
     tally: Tally

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
     from sectorwise.binary.ir import Instruction
     from sectorwise.machine.batch import Batch
+    from sectorwise.machine.frame import Frame
     from sectorwise.machine.program import Step
     from sectorwise.machine.registers import Window
-    from sectorwise.machine.frame import Frame
     from sectorwise.machine.taint import Levels
 
     Masks = npt.NDArray[np.uint32]
@@ -85,8 +85,7 @@ def find_taken(batch: Batch, frame: Frame, window: Window, step: Step) -> Masks 
             if isinstance(operand, Predicate) and (operand.index != TRUE_PREDICATE or operand.negate)
         ]
     for slot, negated in conditions:
-        value = window.read(slot)
-        lanes = pack(value, frame.warps)
+        lanes = pack(window.read_predicate(slot), frame.warps)
         taken = taken & (~lanes if negated else lanes)
         level = join(level, window.taints.get(slot))
     if level is not None:
@@ -122,9 +121,7 @@ def _branch(batch: Batch, frame: Frame, window: Window, instruction: Instruction
     return _go(batch, frame, taken, place, behind)
 
 
-def _taken_by_divergence(
-    batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks
-) -> Masks:
+def _taken_by_divergence(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> Masks:
     """BRA.DIV branches where not all living lanes of the given mask are in the group; BRA.CONV where they are."""
     wanted = _mask_operand(frame, window, instruction) & live_lanes(batch, frame)
     apart = (wanted & ~frame.masks) != 0
@@ -242,9 +239,7 @@ def _wait_for_warp(batch: Batch, frame: Frame, window: Window, instruction: Inst
     return _wait(batch, frame, instruction, taken, awaited, WARPSYNC_KEY)
 
 
-def _wait(  # noqa: PLR0913 - what a wait consists of
-    batch: Batch, frame: Frame, instruction: Instruction, taken: Masks, awaited: Masks, key: int
-) -> int | None:
+def _wait(batch: Batch, frame: Frame, instruction: Instruction, taken: Masks, awaited: Masks, key: int) -> int | None:
     """Goes on where everyone is there already; else parks the groups until the others come."""
     behind = instruction.index + 1
     if not (awaited & ~taken).any():

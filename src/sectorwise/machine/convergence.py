@@ -189,4 +189,5 @@ def _count_whole_warps(
     lanes = np.bincount(spot, np.bitwise_count(groups.mask[waiting]), len(live) * 16).astype(np.int64)
     alive = np.repeat(np.bitwise_count(live).astype(np.int64), 16)
     whole = (lanes == alive) & (lanes > 0)
-    return whole.reshape(blocks, warps_per_block, 16).sum(axis=1).reshape(-1)
+    counts: npt.NDArray[np.int64] = whole.reshape(blocks, warps_per_block, 16).sum(axis=1, dtype=np.int64)
+    return counts.reshape(-1)

@@ -82,9 +82,7 @@ def end(batch: Batch, frame: Frame, taken: Masks, behind: int) -> None:
     batch.unsettled = True
 
 
-def park(  # noqa: PLR0913 - what a wait consists of
-    batch: Batch, frame: Frame, taken: Masks, at: int, state: State, key: int | Places, awaited: Masks
-) -> None:
+def park(batch: Batch, frame: Frame, taken: Masks, at: int, state: State, key: int | Places, awaited: Masks) -> None:
     """Makes the `taken` lanes of each group wait at `at`; the others go on behind."""
     groups: Groups = batch.groups
     waits = taken[frame.at]

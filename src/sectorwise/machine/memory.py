@@ -74,9 +74,7 @@ class BatchMemory:
     local: Storage | None = None
 
 
-def open_global_memory(
-    bound: BoundLaunch, materialise: Callable[[Allocation], npt.NDArray[np.uint8]]
-) -> GlobalMemory:
+def open_global_memory(bound: BoundLaunch, materialise: Callable[[Allocation], npt.NDArray[np.uint8]]) -> GlobalMemory:
     """Global memory in which nothing is made yet; allocations are kept in order of their addresses."""
     ordered = tuple(sorted(bound.allocations, key=lambda allocation: allocation.base))
     bases = np.array([allocation.base for allocation in ordered], np.int64)
@@ -233,7 +231,7 @@ def _resolve_local(memory: BatchMemory, addresses: Addresses, width_bytes: int, 
     return (Piece(memory.local, ((offset >> 2) * lanes + lane) * 4 + (offset & 3), where, lanes * 4),)
 
 
-def _check_window(  # noqa: PLR0913 - a window is two numbers
+def _check_window(
     memory: BatchMemory, addresses: Addresses, start: int, size: int, width_bytes: int, request: Request
 ) -> Lanes | None:
     """Lanes whose access lies within the window and is aligned; None where every lane's does."""
@@ -267,7 +265,7 @@ def _check_alignment(memory: BatchMemory, addresses: Addresses, width_bytes: int
     return ~odd
 
 
-def _log(  # noqa: PLR0913 - all of it is in the fault
+def _log(
     memory: BatchMemory, kind: FaultKind, addresses: Addresses, lanes: Lanes, width_bytes: int, request: Request
 ) -> None:
     log = memory.faults

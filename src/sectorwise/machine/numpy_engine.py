@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-
 from sectorwise.errors import StepLimitError
 from sectorwise.launch.contents import materialise
 from sectorwise.machine.barriers import run_inline_control
 from sectorwise.machine.batch import Batch, Tally, open_batch
 from sectorwise.machine.control import leave_block
-from sectorwise.machine.convergence import State, select
+from sectorwise.machine.convergence import State
 from sectorwise.machine.frame import Frame, end
 from sectorwise.machine.memory import open_global_memory
 from sectorwise.machine.numpy_algebra import NumpyAlgebra
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from sectorwise.binding import Allocation, BoundLaunch
     from sectorwise.counting.request import Access
     from sectorwise.machine.execution import Execution, ExecutionOptions
+    from sectorwise.machine.registers import Window
 
 LANES_IN_BATCH = 1 << 15
 """So many lanes that a register of all of them stays in a core's cache, and that a NumPy call costs little a lane."""
@@ -120,18 +120,16 @@ def _give_up(batch: Batch) -> None:
 def _run_frame(batch: Batch, frame: Frame) -> None:
     """Runs basic blocks from the frame's place on for as long as its groups stay together and are the ones to run."""
     tally = batch.tally
-    window = open_window(batch.registers, frame.rows)
-    port = _open_port(batch, frame, window)
+    if frame.pc >= len(tally.bound.kernel.instructions):
+        _leave_kernel(batch, frame)
+        return
     warps = batch.groups.warp[frame.chosen]
+    window = open_window(batch.registers, frame.rows)
+    port = _open_port(batch, frame, window, block_at(tally.program, frame.pc))
     budget = tally.options.step_limit - int(batch.steps[warps].max())
     pc: int | None = frame.pc
-    steps = 0
-    rounds = 0
-    while True:
-        if pc >= len(tally.bound.kernel.instructions):
-            _leave_kernel(batch, frame)
-            pc = None
-            break
+    steps = rounds = 0
+    while pc is not None and (rounds == 0 or _may_go_on(frame, pc, rounds)):
         block = block_at(tally.program, pc)
         _run_block(batch, frame, port, block)
         steps += block.stop - block.start
@@ -139,15 +137,18 @@ def _run_frame(batch: Batch, frame: Frame) -> None:
             raise StepLimitError(_describe_endless(tally, block))
         pc = block.stop if block.terminator is None else leave_block(batch, frame, window, block.terminator)
         rounds += 1
-        if pc is None or pc >= frame.next_pc or (rounds >= BLOCKS_IN_A_ROW and frame.next_pc != NOWHERE):
-            break
     window.close()
     batch.steps[warps] += steps
     if pc is not None:
         batch.groups.pc[frame.chosen] = pc
 
 
-def _open_port(batch: Batch, frame: Frame, window: Window) -> NumpyPort:
+def _may_go_on(frame: Frame, pc: int, rounds: int) -> bool:
+    """Whether no other group is to run before, or together with, this frame."""
+    return pc < frame.next_pc and (rounds < BLOCKS_IN_A_ROW or frame.next_pc == NOWHERE)
+
+
+def _open_port(batch: Batch, frame: Frame, window: Window, block: BasicBlock) -> NumpyPort:
     tally = batch.tally
     assumed = batch.assumed if frame.rows is None else batch.assumed[frame.rows]
     return NumpyPort(
@@ -162,6 +163,7 @@ def _open_port(batch: Batch, frame: Frame, window: Window) -> NumpyPort:
         origins=tally.origins,
         observers=tally.options.observers,
         issuing=frame.issuing,
+        step=block.all_steps[0],
         group=frame.group,
         assumed=bool(assumed.any()),
         constants=batch.constants,
@@ -179,7 +181,7 @@ def _run_block(batch: Batch, frame: Frame, port: NumpyPort, block: BasicBlock) -
     for step in block.steps:
         if step.guard_slot is None:
             port.lanes, port.mask, port.level = group, mask, None
-        elif not _apply_guard(frame, port, step):
+        elif not _apply_guard(frame, port, step, step.guard_slot):
             if step.access is not None:
                 record_silent(_counter_of(tally, step, step.access), frame.issuing)
             continue
@@ -194,11 +196,10 @@ def _run_block(batch: Batch, frame: Frame, port: NumpyPort, block: BasicBlock) -
             skip_unknown_step(tally, port, step)
 
 
-def _apply_guard(frame: Frame, port: NumpyPort, step: Step) -> bool:
+def _apply_guard(frame: Frame, port: NumpyPort, step: Step, slot: int) -> bool:
     """Sets the lanes that the guard lets execute; False if there are none."""
-    assert step.guard_slot is not None
-    port.level = port.window.taints.get(step.guard_slot)
-    guard = port.window.read(step.guard_slot)
+    port.level = port.window.taints.get(slot)
+    guard = port.window.read_predicate(slot)
     if step.guard_negated:
         guard = ~guard
     group = frame.group

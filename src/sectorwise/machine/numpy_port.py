@@ -11,7 +11,6 @@ from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
 from sectorwise.machine.atomics import apply_atomic
 from sectorwise.machine.memory import BatchMemory, Request, generic_spaces, resolve
-from sectorwise.machine.numpy_algebra import NumpyAlgebra
 from sectorwise.machine.registers import PREDICATE, TRUE, UNIFORM, UNIFORM_PREDICATE, ZERO_WORD, Window
 from sectorwise.machine.sites import Patterns, SiteCounter, record
 from sectorwise.machine.special import UNKNOWN_REASONS
@@ -44,7 +43,7 @@ class NumpyPort:
     joined from what the instruction has read so far.
     """
 
-    algebra: NumpyAlgebra
+    algebra: Algebra[Any]
     window: Window
     warps: int
     rows: npt.NDArray[np.intp] | None
@@ -55,8 +54,8 @@ class NumpyPort:
     origins: dict[int, str]
     observers: tuple[Observer, ...]
     issuing: int
+    step: Step
     assumed: bool = False
-    step: Step | None = None
     group: Mask | None = None
     lanes: Mask | None = None
     mask: Mask | None = None
@@ -109,18 +108,17 @@ class NumpyPort:
         self.window.write(slot, value, mask)
         level = self.level
         if level is not None or self.window.taints:
-            step = self.step
-            if level is not None and (uniform or (step is not None and step.cross_lane)):
+            if level is not None and (uniform or self.step.cross_lane):
                 level = across_lanes(level, self.lanes if level.shape[1] != 1 else None)
             self.window.write_taint(slot, level, mask)
 
     def _uniform_mask(self) -> Mask | None:
         if self.mask is None or self.lanes is None:
             return None
-        any_active = self.lanes.any(axis=1, keepdims=True)
-        if self.group is None:
-            return None if any_active.all() else any_active
-        return any_active & self.group
+        some_active: Mask = np.asarray(self.lanes.any(axis=1, keepdims=True))
+        if self.group is not None:
+            return some_active & self.group
+        return None if some_active.all() else some_active
 
     def read_constant(self, bank: int, offset: Lanes | int) -> Lanes:
         """Word of a constant bank; past its end zero, and unknown."""
@@ -143,13 +141,14 @@ class NumpyPort:
             self.level = join(self.level, np.where(outside, np.uint8(UNKNOWN), np.uint8(0)))
             self.origins.setdefault(self._index(), f"a read past the end of constant bank {bank}")
             first = np.where(outside, 0, first)
-        low = words[first]
+        low: Lanes = words[first]
         shift = ((offset & 3) * 8).astype(np.uint32)
         if not shift.any():
             return low
         # Two-byte parameters may sit inside a word.
         high = words[first + 1].astype(np.uint64) << np.uint64(32)
-        return ((low | high) >> shift.astype(np.uint64)).astype(np.uint32)
+        shifted: Lanes = ((low | high) >> shift.astype(np.uint64)).astype(np.uint32)
+        return shifted
 
     def read_special(self, name: str) -> Lanes:
         """Word of a special register."""
@@ -168,7 +167,7 @@ class NumpyPort:
 
     def mark_inexact(self) -> None:
         """From here on this instruction's results are inexact, unless its form is known to be corrected later."""
-        if self.step is None or not self.step.trusted:
+        if not self.step.trusted:
             self.level = join(self.level, INEXACT_LEVEL)
 
     def mark_unknown(self, reason: str) -> None:
@@ -216,7 +215,7 @@ class NumpyPort:
     def copy_async(
         self, access: Access, shared_address: Lanes, global_address: Lanes, source_bytes: Lanes | None
     ) -> None:
-        """Counts a cp.async request and copies at once: nothing may read the destination before it has been waited for."""
+        """Counts a cp.async request and copies at once: nobody may read the copy before waiting for it."""
         width = access.width_bytes
         sizes = None if source_bytes is None else np.minimum(source_bytes.astype(np.int64), width)
         target, source = _signed(shared_address), _signed(global_address)
@@ -301,28 +300,22 @@ class NumpyPort:
             observer.on_request(self._index(), access, warps, addresses, active)
 
     def _judge_address(self, counter: SiteCounter, lanes: Mask | None) -> Mask | None:
-        step = self.step
         counter.assumed |= self.assumed
-        if not self.window.taints or step is None:
+        if not self.window.taints:
             return None
         level: Levels | None = None
-        for slot in step.address_slots:
+        for slot in self.step.address_slots:
             level = join(level, self.window.taints.get(slot))
-        if step.guard_slot is not None:
-            level = join(level, self.window.taints.get(step.guard_slot))
-        match worst(level, lanes):
-            case 0:
-                return None
-            case 1:
-                counter.assumed = True
-                return None
-            case _:
-                counter.unknown = True
-                assert level is not None
-                return np.broadcast_to(level != UNKNOWN, (self.warps, 32))
+        if self.step.guard_slot is not None:
+            level = join(level, self.window.taints.get(self.step.guard_slot))
+        how_sure = worst(level, lanes)
+        counter.assumed |= how_sure == INEXACT
+        if level is None or how_sure < UNKNOWN:
+            return None
+        counter.unknown = True
+        return np.broadcast_to(level != UNKNOWN, (self.warps, 32))
 
     def _request(self, known: Mask | None = None) -> Request:
-        assert self.step is not None
         active = self.lanes if known is None else self._and(known)
         return Request(self.step.instruction, self.rows, self.warps, active)
 
@@ -330,7 +323,6 @@ class NumpyPort:
         return lanes if self.lanes is None else lanes & self.lanes
 
     def _index(self) -> int:
-        assert self.step is not None
         return self.step.instruction.index
 
 

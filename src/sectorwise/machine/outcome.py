@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sectorwise.machine.execution import Execution, Fault, Limitation
-from sectorwise.machine.memory import GlobalMemory
 from sectorwise.machine.reasons import explain_unknown
 from sectorwise.machine.sites import close_site
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.machine.batch import Tally
+    from sectorwise.machine.memory import GlobalMemory
 
 
 def make_execution(tally: Tally, blocks: int) -> Execution:

@@ -17,9 +17,9 @@ from sectorwise.binary.ir import (
 )
 from sectorwise.counting.request import Space
 from sectorwise.errors import ArgumentError
+from sectorwise.machine.forms import access_of
 from sectorwise.machine.operands import UnsupportedFormError
 from sectorwise.machine.registers import PREDICATE, UNIFORM, UNIFORM_PREDICATE
-from sectorwise.machine.forms import access_of
 from sectorwise.machine.semantics.table import SEMANTICS
 
 if TYPE_CHECKING:
@@ -32,8 +32,23 @@ if TYPE_CHECKING:
 
 # Instructions that decide where lanes go next; they end a basic block.
 TERMINATORS = frozenset(
-    ("BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU", "EXIT", "BSYNC", "WARPSYNC", "ENDCOLLECTIVE", "CALL", "RET", "BAR")
-    + ("KILL", "BPT")
+    (
+        "BRA",
+        "BRX",
+        "BRXU",
+        "JMP",
+        "JMX",
+        "JMXU",
+        "EXIT",
+        "BSYNC",
+        "WARPSYNC",
+        "ENDCOLLECTIVE",
+        "CALL",
+        "RET",
+        "BAR",
+        "KILL",
+        "BPT",
+    )
 )
 # Instructions that only the engine can run, since they work on convergence state; lanes go on behind them.
 INLINE_CONTROL = frozenset({"BSSY", "BREAK", "BMOV", "B2R", "LEPC"})
@@ -72,6 +87,11 @@ class BasicBlock:
     stop: int
     steps: tuple[Step, ...]
     terminator: Step | None
+
+    @property
+    def all_steps(self) -> tuple[Step, ...]:
+        """The steps with the terminator."""
+        return self.steps if self.terminator is None else (*self.steps, self.terminator)
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import Target
-from sectorwise.machine.effects import File, destinations, sources
+from sectorwise.machine.effects import destinations, sources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +49,7 @@ def explain_unknown(kernel: Kernel, index: int, origins: Mapping[int, str]) -> s
 
 def _name(slot: Slot) -> str:
     file, index = slot
-    return f"{file.value if isinstance(file, File) else file}{index}"
+    return f"{file.value}{index}"
 
 
 def _place(instruction: Instruction) -> str:

@@ -72,6 +72,11 @@ class Window:
             self.values[slot] = value
         return value
 
+    def read_predicate(self, slot: int) -> npt.NDArray[np.bool_]:
+        """Value of a predicate's slot."""
+        value: npt.NDArray[np.bool_] = self.read(slot)  # type: ignore[assignment]
+        return value
+
     def write(self, slot: int, value: Array, mask: npt.NDArray[np.bool_] | None) -> None:
         """Sets a slot where `mask` holds (None: everywhere)."""
         self.values[slot] = value if mask is None else np.where(mask, value, self.read(slot))

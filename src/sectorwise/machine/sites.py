@@ -51,8 +51,9 @@ class SiteCounter:
 class Patterns:
     """What the counts of one issue can depend on; arrays broadcast to `[warps, 32]`.
 
-    `issuing` of the warps issue it; the others have no active lane. `primary` are the addresses that count, `secondary` the shared destination of async copies, `source_bytes` their
-    source size, `generic_spaces` the space of each lane of a generic access.
+    `issuing` of the warps issue it; the others have no active lane. `primary` are the addresses that count,
+    `secondary` the shared destination of async copies, `source_bytes` their source size, `generic_spaces` the space of
+    each lane of a generic access.
     """
 
     warps: int
@@ -88,9 +89,22 @@ def close_site(counter: SiteCounter, unknown_because: str | None) -> Site:
         certainty = Certainty.ASSUMED
     elif counter.modelled:
         certainty = Certainty.MODELLED
-    sums = [int(value) for value in counter.sums]
-    because = unknown_because if counter.unknown else None
-    return Site(counter.instruction, counter.access, counter.executed, counter.lanes, *sums, certainty, because)
+    sectors, sectors_ideal, tags, wavefronts, wavefronts_ideal, hardware, local = (int(sum_) for sum_ in counter.sums)
+    return Site(
+        counter.instruction,
+        counter.access,
+        counter.executed,
+        counter.lanes,
+        sectors,
+        sectors_ideal,
+        tags,
+        wavefronts,
+        wavefronts_ideal,
+        hardware,
+        local,
+        certainty,
+        unknown_because if counter.unknown else None,
+    )
 
 
 def _make_keys(patterns: Patterns) -> Keys:
@@ -124,7 +138,8 @@ def _relate(addresses: Addresses, active: Lanes | None, warps: int) -> tuple[Add
         return addresses - first, first & (_PERIOD_BYTES - 1)
     full = np.broadcast_to(addresses, (warps, 32))
     first = np.take_along_axis(full, active.argmax(axis=1)[:, None], axis=1)
-    place = np.where(active.any(axis=1)[:, None], first & (_PERIOD_BYTES - 1), 0)
+    accesses = np.asarray(active.any(axis=1, keepdims=True))
+    place = np.where(accesses, first & (_PERIOD_BYTES - 1), 0)
     return np.where(active, full - first, 0), place
 
 
@@ -133,7 +148,7 @@ def _find_distinct(keys: Keys) -> tuple[Keys, npt.NDArray[np.int64]]:
     hashes = keys.view(np.uint64) @ _MULTIPLIERS[: keys.shape[1]]
     _, first, inverse, multiplicity = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
     distinct = keys[first]
-    if (distinct[inverse] == keys).all():
+    if np.array_equal(distinct[inverse], keys):
         return distinct, multiplicity
     return np.unique(keys, axis=0, return_counts=True)
 
@@ -186,4 +201,5 @@ def _restore(keys: Keys, at: int) -> Addresses:
     differences = keys[:, at : at + 32]
     lowest = differences.min(axis=1, keepdims=True)
     shift = (-lowest + _PERIOD_BYTES - 1) // _PERIOD_BYTES * _PERIOD_BYTES
-    return differences + shift + keys[:, at + 32 : at + 33]
+    addresses: Addresses = differences + shift + keys[:, at + 32 : at + 33]
+    return addresses

@@ -64,7 +64,7 @@ def _read_one(piece: Piece, index: Indices, width_bytes: int) -> list[Words]:
     storage = piece.storage
     if width_bytes == 1:
         return [storage.octets.take(index).astype(np.uint32)]
-    if width_bytes == 2:  # noqa: PLR2004 - a width
+    if width_bytes == 2:
         return [storage.halves.take(index >> 1).astype(np.uint32)]
     first = index >> 2
     step = piece.stride_bytes >> 2
@@ -127,7 +127,7 @@ def write_words(
             value = _pick(word, where, warps)
             if width_bytes == 1:
                 piece.storage.octets[index] = value.astype(np.uint8)
-            elif width_bytes == 2:  # noqa: PLR2004 - a width
+            elif width_bytes == 2:
                 piece.storage.halves[index >> 1] = value.astype(np.uint16)
             else:
                 piece.storage.words[(index >> 2) + k * (piece.stride_bytes >> 2)] = value
@@ -150,4 +150,4 @@ def _write_shadow(piece: Piece, index: Indices, width_bytes: int, level: npt.NDA
     for k in range(max(1, width_bytes >> 2)):
         at = first + k * (piece.stride_bytes >> 2)
         # A narrow store leaves the rest of its word as it was.
-        storage.shadow[at] = level if width_bytes >= 4 else np.maximum(storage.shadow[at], level)  # noqa: PLR2004
+        storage.shadow[at] = level if width_bytes >= 4 else np.maximum(storage.shadow[at], level)

@@ -1,0 +1,60 @@
+"""Turns nothing into launches of every form: Hypothesis strategies."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from hypothesis import strategies as st
+
+from sectorwise.launch.config import (
+    BufferArgument,
+    BytesArgument,
+    Contents,
+    LaunchConfig,
+    PointerArgument,
+    ScalarArgument,
+    StructArgument,
+)
+from sectorwise.launch.dtypes import ELEMENT_TYPES
+
+names = st.from_regex(r"[a-z_][a-z0-9_]{0,6}", fullmatch=True).filter(lambda name: name not in {"with", "e"})
+dtypes = st.sampled_from(sorted(ELEMENT_TYPES))
+seeds = st.integers(0, 2**40)
+contents = st.one_of(
+    st.sampled_from([Contents("zeros"), Contents("arange"), Contents("noise")]),
+    st.builds(Contents, st.just("uniform"), seed=seeds),
+    st.builds(Contents, st.just("file"), path=st.text(min_size=1).filter(lambda path: "\0" not in path)),
+)
+
+
+def scalar_of(dtype: str) -> st.SearchStrategy[ScalarArgument]:
+    element = ELEMENT_TYPES[dtype]
+    if element.is_float:
+        width: Literal[16, 32] = 16 if dtype == "f16" else 32
+        return st.builds(
+            ScalarArgument, st.floats(width=width, allow_nan=False, max_value=1e4, min_value=-1e4), st.just(dtype)
+        )
+    return st.builds(ScalarArgument, st.integers(element.low, element.high), st.just(dtype))
+
+
+plain = st.builds(ScalarArgument, st.one_of(st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False)))
+values = st.recursive(
+    st.one_of(
+        st.builds(BufferArgument, dtypes, st.integers(1, 2**40), contents),
+        plain,
+        dtypes.flatmap(scalar_of),
+        st.builds(BytesArgument, st.binary(min_size=1, max_size=40)),
+        st.builds(PointerArgument, names, st.integers(-(2**40), 2**40)),
+    ),
+    lambda inner: st.builds(StructArgument, st.lists(inner, min_size=1, max_size=4).map(tuple)),
+    max_leaves=8,
+)
+dimensions = st.tuples(st.integers(1, 2**31), st.integers(1, 65_535), st.integers(1, 65_535))
+launches = st.builds(
+    LaunchConfig,
+    st.sampled_from(["k", "ns::k<float, 32>", "transpose<32>"]),
+    dimensions,
+    dimensions,
+    st.integers(0, 300_000),
+    st.lists(values, max_size=5).map(tuple),
+)

@@ -1,0 +1,76 @@
+"""Turns CUDA C++ text and a launch into an execution, for tests of the machine on compiled code."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sectorwise.binary.cubin import read_cubin
+from sectorwise.binding import BoundLaunch, bind
+from sectorwise.device import load_device
+from sectorwise.frontends.base import CompileRequest
+from sectorwise.frontends.cuda import CudaFrontend
+from sectorwise.launch.contents import materialise
+from sectorwise.launch.notation import parse_launch
+from sectorwise.machine.execution import Execution, ExecutionOptions, Site
+from sectorwise.machine.numpy_engine import execute
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from sectorwise.binary.ir import Kernel
+
+_DEVICES = {"sm_80": "a100-80-sxm", "sm_90": "h200", "sm_120": "rtx5090"}
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A launch and what came of it."""
+
+    bound: BoundLaunch
+    execution: Execution
+
+    def output(self, number: int, dtype: npt.DTypeLike = np.int32) -> npt.NDArray[np.generic]:
+        """What buffer `number` holds at the end."""
+        return self.execution.read_buffer(number).view(dtype)
+
+    def given(self, number: int) -> npt.NDArray[np.generic]:
+        """What buffer `number` held at the start."""
+        return materialise(self.bound.allocations[number].buffer)
+
+    def sites_at(self, line: int) -> list[Site]:
+        """Memory instructions of a source line."""
+        instructions = self.bound.kernel.instructions
+        found = []
+        for site in self.execution.sites:
+            location = instructions[site.instruction].location
+            if location is not None and location.line == line:
+                found.append(site)
+        return found
+
+
+@lru_cache(maxsize=64)
+def compile_kernels(source: str, target: str = "sm_90") -> dict[str, Kernel]:
+    """The kernels of a source text, by name."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "test.cu"
+        path.write_text(source, encoding="utf-8")
+        made = CudaFrontend().compile(path, CompileRequest(target))
+    return {kernel.name: kernel for kernel in read_cubin(made.cubin, "test.cu").kernels}
+
+
+def run(source: str, launch: str, options: ExecutionOptions | None = None, target: str = "sm_90") -> Run:
+    """Compiles, binds and executes one launch."""
+    config = parse_launch(launch)
+    bound = bind(compile_kernels(source, target)[config.kernel], config, load_device(_DEVICES[target]))
+    return Run(bound, execute(bound, options or ExecutionOptions()))
+
+
+def find_line(source: str, text: str) -> int:
+    """Number of the first line that contains a text."""
+    return next(number for number, line in enumerate(source.splitlines(), 1) if text in line)
