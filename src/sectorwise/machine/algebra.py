@@ -5,13 +5,17 @@ predicate (1 bit), word (32 bits), long (64 bits), single (float32), double (flo
 carried as the single of the same value. Integers carry no sign; the operation says how they are read.
 
 Arithmetic on floats keeps denormals. A single or half result that is not a number is the canonical one, 0x7fffffff or
-0x7fff; doubles keep the first operand that is not a number, made quiet.
+0x7fff; doubles keep the operand that is not a number, made quiet.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 V = TypeVar("V")
 
@@ -40,6 +44,16 @@ class Float(StrEnum):
     BF16 = "BF16"
     F32 = "F32"
     F64 = "F64"
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixForm:
+    """Formats of a tensor-core product: F16, BF16, TF32, S8, U8 or F64 in, F16, F32, S32 or F64 out."""
+
+    a: str
+    b: str
+    accumulator: str
+    saturates: bool = False
 
 
 class Algebra(Protocol[V]):
@@ -124,9 +138,12 @@ class Algebra(Protocol[V]):
         ...
 
     def float_add(self, a: V, b: V, rounding: Rounding) -> V: ...
-    def float_multiply(self, a: V, b: V, rounding: Rounding) -> V: ...
-    def float_fma(self, a: V, b: V, c: V, rounding: Rounding) -> V:
-        """The value of a * b + c, rounded once."""
+    def float_multiply(self, a: V, b: V, rounding: Rounding, *, flush: bool = False) -> V:
+        """The product; with `flush`, zero of its sign where it is below the smallest normal before rounding."""
+        ...
+
+    def float_fma(self, a: V, b: V, c: V, rounding: Rounding, *, flush: bool = False) -> V:
+        """The value of a * b + c, rounded once; `flush` as for products."""
         ...
 
     def float_less(self, a: V, b: V) -> V:
@@ -160,6 +177,10 @@ class Algebra(Protocol[V]):
 
     def approximate(self, function: str, a: V) -> V:
         """MUFU functions on F32 or F64 by the library's best value: RCP, RSQ, SQRT, SIN, COS, EX2, LG2, TANH."""
+        ...
+
+    def multiply_matrices(self, a: Sequence[V], b: Sequence[V], c: Sequence[V], form: MatrixForm) -> Sequence[V]:
+        """Words of the product of two matrices plus a third, each spread over the warp as `mma` has it."""
         ...
 
     # Lanes.

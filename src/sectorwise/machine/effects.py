@@ -89,7 +89,7 @@ def _result_type(instruction: Instruction) -> str | None:
 def _accumulator_words(instruction: Instruction) -> int:
     opcode, modifiers = instruction.opcode, instruction.modifiers
     if opcode == "DMMA":
-        return 4 if "884" in modifiers else 8
+        return 4 if "8x8x4" in modifiers or "884" in modifiers else 8
     if opcode == "HMMA":
         return 2 if "F16" in modifiers else 4
     if opcode == "IMMA" and "8816" in modifiers:

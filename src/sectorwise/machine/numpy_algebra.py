@@ -8,13 +8,18 @@ Whoever calls these operations does so under `numpy.errstate(all="ignore")`: ove
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sectorwise.machine import numpy_floats
+from sectorwise.machine import numpy_floats, numpy_matrices
 from sectorwise.machine.algebra import Float, Rounding
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sectorwise.machine.algebra import MatrixForm
 
 Lanes = npt.NDArray[Any]
 
@@ -192,11 +197,22 @@ class NumpyAlgebra:
     def float_add(self, a: Lanes, b: Lanes, rounding: Rounding) -> Lanes:
         return numpy_floats.add(a, b, rounding)
 
-    def float_multiply(self, a: Lanes, b: Lanes, rounding: Rounding) -> Lanes:
-        return numpy_floats.multiply(a, b, rounding)
+    def float_multiply(self, a: Lanes, b: Lanes, rounding: Rounding, *, flush: bool = False) -> Lanes:
+        product = numpy_floats.multiply(a, b, rounding)
+        if flush:
+            return numpy_floats.flush_inexact(product, lambda: numpy_floats.multiply(a, b, Rounding.ZERO))
+        return product
 
-    def float_fma(self, a: Lanes, b: Lanes, c: Lanes, rounding: Rounding) -> Lanes:
-        return numpy_floats.fma(a, b, c, rounding)
+    def float_fma(self, a: Lanes, b: Lanes, c: Lanes, rounding: Rounding, *, flush: bool = False) -> Lanes:
+        total = numpy_floats.fma(a, b, c, rounding)
+        if flush:
+            return numpy_floats.flush_inexact(total, lambda: numpy_floats.fma(a, b, c, Rounding.ZERO))
+        return total
+
+    def multiply_matrices(
+        self, a: Sequence[Lanes], b: Sequence[Lanes], c: Sequence[Lanes], form: MatrixForm
+    ) -> Sequence[Lanes]:
+        return numpy_matrices.multiply_add(a, b, c, form)
 
     def float_less(self, a: Lanes, b: Lanes) -> Lanes:
         below: Lanes = a < b
@@ -210,7 +226,7 @@ class NumpyAlgebra:
         return np.isnan(a)
 
     def flush_denormals(self, a: Lanes) -> Lanes:
-        return np.where(np.abs(a) < np.finfo(a.dtype).smallest_normal, np.copysign(a.dtype.type(0), a), a)
+        return numpy_floats.flush(a)
 
     def convert_float(self, a: Lanes, kind: Float, rounding: Rounding) -> Lanes:
         dtype = _FORMATS[kind]
@@ -220,7 +236,8 @@ class NumpyAlgebra:
         if a.dtype == dtype:
             return a
         if dtype.itemsize < a.dtype.itemsize:
-            return numpy_floats.canonical(numpy_floats.narrow(a.astype(np.float64), dtype, rounding))
+            narrow = numpy_floats.narrow(a.astype(np.float64), dtype, rounding)
+            return numpy_floats.narrow_nan(narrow, a) if a.dtype == np.float64 else numpy_floats.canonical(narrow)
         wider = a.astype(dtype)
         return numpy_floats.double_nan(wider, wider) if kind is Float.F64 else numpy_floats.canonical(wider)
 
@@ -234,7 +251,8 @@ class NumpyAlgebra:
         return numpy_floats.to_integer(a, bits, rounding, signed=signed)
 
     def round_integral(self, a: Lanes, rounding: Rounding) -> Lanes:
-        return numpy_floats.to_integral(a, rounding)
+        integral = numpy_floats.to_integral(a, rounding)
+        return integral if a.dtype == np.float64 else numpy_floats.canonical(integral)
 
     def approximate(self, function: str, a: Lanes) -> Lanes:
         return numpy_floats.approximate(function, a)

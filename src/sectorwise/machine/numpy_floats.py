@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sectorwise.machine.algebra import Rounding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Lanes = npt.NDArray[Any]
 
@@ -36,15 +39,51 @@ def canonical(value: Lanes) -> Lanes:
 
 
 def double_nan(result: Lanes, *operands: Lanes) -> Lanes:
-    """A double result with each NaN taken from the first operand that is one, made quiet."""
+    """A double result with each NaN taken from the last operand that is one, made quiet."""
     wrong = np.isnan(result)
     if not wrong.any():
         return result
     chosen = np.broadcast_to(_INDEFINITE, result.shape)
-    for operand in reversed(operands):
+    for operand in operands:
         quiet = (np.asarray(operand, np.float64).view(np.uint64) | _QUIET).view(np.float64)
         chosen = np.where(np.isnan(operand), quiet, chosen)
     return np.where(wrong, chosen, result)
+
+
+def narrow_nan(narrow: Lanes, wide: Lanes) -> Lanes:
+    """A narrowed double with each NaN's sign and leading fraction bits kept, made quiet."""
+    wrong = np.isnan(wide)
+    if not wrong.any():
+        return narrow
+    bits = wide.view(np.uint64)
+    if narrow.dtype == np.float32:
+        kept = (bits >> np.uint64(29)) & np.uint64(0x3FFFFF) | np.uint64(0x7FC00000)
+        nan = (kept | (bits >> np.uint64(63)) << np.uint64(31)).astype(np.uint32).view(np.float32)
+    else:
+        kept = (bits >> np.uint64(42)) & np.uint64(0x1FF) | np.uint64(0x7E00)
+        nan = (kept | (bits >> np.uint64(63)) << np.uint64(15)).astype(np.uint16).view(np.float16)
+    return np.where(wrong, nan, narrow)
+
+
+def flush(value: Lanes) -> Lanes:
+    """The value with denormals made zeros of their sign."""
+    return np.where(
+        np.abs(value) < np.finfo(value.dtype).smallest_normal, np.copysign(value.dtype.type(0), value), value
+    )
+
+
+def flush_inexact(rounded: Lanes, truncate: Callable[[], Lanes]) -> Lanes:
+    """A result flushed as the hardware does it: what is below the smallest normal before rounding becomes zero.
+
+    Only a result that is the smallest normal itself may have been rounded up to it: then `truncate` tells.
+    """
+    result = flush(rounded)
+    smallest = np.finfo(result.dtype).smallest_normal
+    doubtful = np.abs(result) == smallest
+    if doubtful.any():
+        below = doubtful & (np.abs(truncate()) < smallest)
+        result = np.where(below, np.copysign(result.dtype.type(0), result), result)
+    return result
 
 
 def two_sum(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
@@ -150,8 +189,8 @@ def multiply(a: Lanes, b: Lanes, rounding: Rounding) -> Lanes:
     if a.dtype == np.float64:
         if rounding is Rounding.NEAREST:
             return double_nan(a * b, a, b)
-        # Rounding down, opposite zeros add up to -0: the zero that changes no product is +0 then.
-        return fma(a, b, np.full((1, 1), 0.0 if rounding is Rounding.DOWN else -0.0), rounding)
+        # The addend is a zero with the product's sign, so that an exact zero keeps it.
+        return fma(a, b, np.copysign(0.0, a * b), rounding)
     if rounding is Rounding.NEAREST:
         return canonical(a * b)
     return canonical(narrow(np.multiply(a, b, dtype=np.float64), a.dtype, rounding))
@@ -235,7 +274,7 @@ def round_fraction(exact: Fraction, rounding: Rounding) -> float:
     rounded = (count + up) | (1 if rounding is Rounding.ODD and rest > 0 else 0)
     value = rounded * unit
     if value >= Fraction(2) ** 1024:
-        away = rounding in (Rounding.NEAREST, Rounding.DOWN if negative else Rounding.UP)
+        away = rounding is Rounding.NEAREST or up
         largest = math.inf if away else math.nextafter(math.inf, 0.0)
         return -largest if negative else largest
     return -float(value) if negative else float(value)

@@ -222,7 +222,10 @@ def read_long(operand: Operand, *, signed: bool = False) -> Reader:
 
 
 def read_predicate(operand: Operand) -> Reader:
-    """A reader of a predicate with its negation."""
+    """A reader of a predicate with its negation, or of a register's sign (`R4.SIGN`)."""
+    if isinstance(operand, Register) and operand.suffixes == ("SIGN",):
+        read = raw_register(operand)
+        return lambda port: port.algebra.less_signed(read(port), port.algebra.word(0))
     if not isinstance(operand, Predicate):
         message = f"operand {operand} is no predicate"
         raise UnsupportedFormError(message)

@@ -1,18 +1,18 @@
 """Turns an instruction's reads and writes into requests to the engine that runs it: the seam between opcode and engine.
 
-An opcode is a function `(port, instruction) -> None`. It reads operands through the port, computes with
-`port.algebra`, and writes results through the port. The engine applies the guard, the active lanes and taint: what
-an instruction writes is as certain as the least certain value that it has read.
+An opcode is a function from an instruction to an action, `(port) -> None`: decoded once, run for every issue. The
+action reads operands through the port, computes with `port.algebra`, and writes results through the port. The engine
+applies the guard, the active lanes and taint: what an instruction writes is as certain as the least certain value
+that it has read.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from sectorwise.binary.ir import Instruction
     from sectorwise.counting.request import Access
     from sectorwise.machine.algebra import Algebra
 
@@ -77,6 +77,8 @@ class Port(Protocol[V]):
         """Counts a request and applies `update` (old value to new value, word or long) lane after lane.
 
         Returns the old value as `words` words. Lanes with one address see each other's updates, in lane order.
+        `update` is called with values for all lanes, of the shape that registers have. `inexact`: the order of the
+        lanes, which is not known, shows in the result.
         """
         ...
 
@@ -94,6 +96,3 @@ class Port(Protocol[V]):
     def store_matrix(self, access: Access, address: V, words: Sequence[V]) -> None:
         """Counts an stmatrix request; inverse of `load_matrix`."""
         ...
-
-
-Semantic: TypeAlias = "Callable[[Port[V], Instruction], None]"

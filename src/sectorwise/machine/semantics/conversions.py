@@ -16,6 +16,7 @@ from sectorwise.machine.operands import (
 )
 from sectorwise.machine.semantics.floats import finish_single, read_double, read_single, rounding_of, saturate
 from sectorwise.machine.semantics.half import half_bits
+from sectorwise.machine.semantics.packed import clamp, pack_bytes, round_to_tf32, unpack_bytes
 
 if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction, Operand
@@ -122,23 +123,13 @@ def float_to_integer(instruction: Instruction) -> Action:
         algebra, value = port.algebra, read(port)
         result = algebra.integer_from_float(value, size, rounding, signed=signed)
         if bits < size:
-            result = _clamp(algebra, result, bits, signed=signed)
+            result = clamp(algebra, result, bits, signed=signed, signed_source=signed)
         if not nan_is_zero:
             lost = algebra.long(1 << 63) if size == 64 else algebra.word(1 << 31)
             result = algebra.select(algebra.is_nan(value), lost, result)
         write(port, result)
 
     return run
-
-
-def _clamp(algebra: Algebra[Value], value: Value, bits: int, *, signed: bool) -> Value:
-    """A word held inside the range of a narrower integer."""
-    if not signed:
-        top = algebra.word((1 << bits) - 1)
-        return algebra.select(algebra.less_unsigned(top, value), top, value)
-    top, bottom = algebra.word((1 << bits - 1) - 1), algebra.word(-(1 << bits - 1))
-    held = algebra.select(algebra.less_signed(top, value), top, value)
-    return algebra.select(algebra.less_signed(held, bottom), bottom, held)
 
 
 def float_to_float(instruction: Instruction) -> Action:
@@ -165,9 +156,13 @@ def float_to_float(instruction: Instruction) -> Action:
 
 
 def pack_floats(instruction: Instruction) -> Action:
-    """F2FP.PACK_AB: two singles rounded to halves, the second operand in the low half."""
-    if any(name in ("E4M3", "E5M2", "E2M1", "E8M0", "E3M2", "E2M3", "TF32") for name in instruction.modifiers):
-        raise unsupported(instruction, "8-bit floats are not known")
+    """F2FP.PACK_AB: two singles rounded to halves, the second operand in the low half; other formats elsewhere."""
+    if instruction.has("TF32"):
+        return round_to_tf32(instruction)
+    if instruction.has("E4M3") or instruction.has("E5M2"):
+        return unpack_bytes(instruction) if instruction.has("UNPACK_B") else pack_bytes(instruction)
+    if any(name in ("E2M1", "UE8M0", "E8M0", "E3M2", "E2M3") for name in instruction.modifiers):
+        raise unsupported(instruction, "floats of 4 and 6 bits are not known")
     kind = Float.BF16 if instruction.has("BF16") else Float.F16
     destination, a, b = instruction.operands[:3]
     upper, lower = read_single(a, instruction), read_single(b, instruction)
@@ -209,12 +204,12 @@ def integer_to_integer(instruction: Instruction) -> Action:
     """I2I: the word saturated to a narrower integer."""
     destination, source = instruction.operands[:2]
     read, write = read_word(source), write_word(destination)
-    bits, signed = _integer(instruction)
+    types = [name for name in instruction.modifiers if name in _INTEGERS]
+    if len(types) != 2 or types[1] not in ("U32", "S32") or not instruction.has("SAT"):
+        raise unsupported(instruction, "only saturation from words is known")
+    bits, signed, signed_source = int(types[0][1:]), types[0][0] == "S", types[1] == "S32"
 
     def run(port: Port[Value]) -> None:
-        algebra, value = port.algebra, read(port)
-        if bits < 32:
-            value = _clamp(algebra, value, bits, signed=signed)
-        write(port, value)
+        write(port, clamp(port.algebra, read(port), bits, signed=signed, signed_source=signed_source))
 
     return run

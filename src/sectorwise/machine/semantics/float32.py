@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import Predicate
-from sectorwise.machine.algebra import Float, Rounding
+from sectorwise.machine.algebra import Float
 from sectorwise.machine.operands import (
+    SIGN_WORD,
     raw_word,
     read_predicate,
     split_predicates,
@@ -56,10 +57,11 @@ def multiply(instruction: Instruction) -> Action:
     destination, a, b = instruction.operands
     first, second = read_single(a, instruction), read_single(b, instruction)
     write, finish, rounding = write_word(destination), finish_single(instruction), rounding_of(instruction)
+    flushes = instruction.has("FTZ")
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
-        write(port, finish(algebra, algebra.float_multiply(first(port), second(port), rounding)))
+        write(port, finish(algebra, algebra.float_multiply(first(port), second(port), rounding, flush=flushes)))
 
     return run
 
@@ -69,10 +71,11 @@ def multiply_add(instruction: Instruction) -> Action:
     destination, *values = instruction.operands
     a, b, c = (read_single(operand, instruction) for operand in values)
     write, finish, rounding = write_word(destination), finish_single(instruction), rounding_of(instruction)
+    flushes = instruction.has("FTZ")
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
-        write(port, finish(algebra, algebra.float_fma(a(port), b(port), c(port), rounding)))
+        write(port, finish(algebra, algebra.float_fma(a(port), b(port), c(port), rounding, flush=flushes)))
 
     return run
 
@@ -116,8 +119,7 @@ def minimum_maximum(instruction: Instruction) -> Action:
     choice = [operand for operand in instruction.operands[1:] if isinstance(operand, Predicate)][-1]
     readers, minimum = [read_single(operand, instruction) for operand in values], read_predicate(choice)
     write, keeps_nan = write_word(instruction.operands[0]), instruction.has("NAN")
-    if instruction.has("XORSIGN"):
-        raise unsupported(instruction, "XORSIGN is not known")
+    signs = [raw_word(operand) for operand in values] if instruction.has("XORSIGN") else []
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
@@ -128,7 +130,11 @@ def minimum_maximum(instruction: Instruction) -> Action:
             if keeps_nan:
                 wrong = algebra.bit_or(wrong, algebra.is_nan(number))
         lost = wrong if keeps_nan else algebra.is_nan(result)
-        write(port, algebra.select(lost, algebra.word(CANONICAL_NAN), algebra.view_bits(result)))
+        bits = algebra.view_bits(result)
+        if signs:
+            sign = algebra.bit_and(algebra.bit_xor(signs[0](port), signs[1](port)), algebra.word(SIGN_WORD))
+            bits = algebra.bit_or(algebra.bit_and(bits, algebra.word(~SIGN_WORD)), sign)
+        write(port, algebra.select(lost, algebra.word(CANONICAL_NAN), bits))
 
     return run
 
@@ -219,6 +225,3 @@ def _between(port: Port[Value], value: Value, low: int, high: int) -> Value:
 def swizzled_add(instruction: Instruction) -> Action:
     """FSWZADD: adds with signs by lane in its quad: P a + b, N -a + b (as `NPPN...`), or b - a."""
     raise unsupported(instruction, "quad signs are not known")
-
-
-ROUND_NEAREST = Rounding.NEAREST

@@ -100,8 +100,17 @@ def read_double(operand: Operand, instruction: Instruction) -> Reader:
     def pair(port: Port[Value]) -> Value:
         return port.algebra.join(low(port), high(port))
 
-    read = _signed_bits(pair, operand, SIGN_LONG) if isinstance(operand, Register | Constant) else pair
-    return lambda port: port.algebra.view_float(read(port), Float.F64)
+    if not isinstance(operand, Register | Constant) or not (operand.negate or operand.absolute):
+        return lambda port: port.algebra.view_float(pair(port), Float.F64)
+    read = _signed_bits(pair, operand, SIGN_LONG)
+
+    def run(port: Port[Value]) -> Value:
+        # Sign modifiers leave a NaN's sign alone: it shows in what the NaN becomes.
+        algebra = port.algebra
+        raw = algebra.view_float(pair(port), Float.F64)
+        return algebra.select(algebra.is_nan(raw), raw, algebra.view_float(read(port), Float.F64))
+
+    return run
 
 
 def finish_single(instruction: Instruction) -> Callable[[Algebra[Value], Value], Value]:

@@ -235,7 +235,7 @@ def set_predicate(instruction: Instruction) -> Action:
 
 
 def set_register(instruction: Instruction) -> Action:
-    """HSET2: compares both halves into 1.0 (BF) or all ones (BM) in each half."""
+    """HSET2: compares both halves into all ones, or 1.0 with BF, in each half."""
     kind = format_of(instruction)
     values = tuple(operand for operand in instruction.operands[1:] if not isinstance(operand, Predicate))
     trailing = [operand for operand in instruction.operands[1:] if isinstance(operand, Predicate)]
@@ -244,7 +244,7 @@ def set_register(instruction: Instruction) -> Action:
     other = read_predicate(trailing[0]) if trailing else None
     operation = pick(instruction.modifiers, COMBINATIONS, "AND")
     one = 0x3F80 if kind is Float.BF16 else 0x3C00
-    true = 0xFFFF if instruction.has("BM") else one
+    true = one if instruction.has("BF") else 0xFFFF
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra

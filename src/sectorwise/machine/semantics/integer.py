@@ -62,13 +62,14 @@ def add3(instruction: Instruction) -> Action:
     destination, values, carries_out, carries_in = _take_apart(instruction)
     if instruction.has("64"):
         return _add_long(instruction, destination, values, carries_out, carries_in)
-    terms = [operand for operand in values if not is_zero(operand)]
     write = write_word(destination)
     if any(carries_out):
+        # A negated zero is ~0 + 1 there: it carries.
+        terms = [operand for operand in values if not is_zero(operand) or _negates(operand)]
         if len(terms) == 2 and not carries_in and not any(_negates(term) for term in terms):
             return _add_two(write, terms, carries_out)
         return _add_carrying(write, terms, carries_in, carries_out)
-    readers = [read_word(operand) for operand in terms]
+    readers = [read_word(operand) for operand in values if not is_zero(operand)]
 
     def run(port: Port[Value]) -> None:
         write(port, _total(port, readers, carries_in))
@@ -280,8 +281,6 @@ def less(algebra: Algebra[Value], a: Value, b: Value, *, signed: bool) -> Value:
 
 def minimum_maximum(instruction: Instruction) -> Action:
     """VIMNMX, IMNMX, UIMNMX: the smaller where the predicate holds, else the larger; VIMNMX3 of three."""
-    if any("16x2" in modifier for modifier in instruction.modifiers):
-        raise unsupported(instruction, "packed 16-bit minima are not known")
     values = [operand for operand in instruction.operands[1:] if not isinstance(operand, Predicate)]
     choice = [operand for operand in instruction.operands[1:] if isinstance(operand, Predicate)][-1]
     readers, takes_minimum = [read_word(operand) for operand in values], read_predicate(choice)
@@ -314,8 +313,6 @@ def add_minimum_maximum(instruction: Instruction) -> Action:
     a, b, c = (read_word(operand) for operand in values)
     takes_minimum, write, signed = read_predicate(choice), write_word(destination), not instruction.has("U32")
     relu = instruction.has("RELU")
-    if any("16x2" in modifier for modifier in instruction.modifiers):
-        raise unsupported(instruction, "packed 16-bit minima are not known")
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra

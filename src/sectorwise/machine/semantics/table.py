@@ -15,6 +15,7 @@ from sectorwise.machine.semantics import (
     logic,
     memory,
     moves,
+    packed,
     predicates,
     tensor,
     warp,
@@ -25,6 +26,15 @@ if TYPE_CHECKING:
 
     from sectorwise.binary.ir import Instruction
     from sectorwise.machine.operands import Action
+
+
+def _minimum_maximum(instruction: Instruction) -> Action:
+    """VIMNMX and its kin, on words or on two halves of one."""
+    if any("16x2" in modifier for modifier in instruction.modifiers):
+        return packed.minimum_maximum(instruction)
+    adds = "ADD" in instruction.opcode
+    return integer.add_minimum_maximum(instruction) if adds else integer.minimum_maximum(instruction)
+
 
 SEMANTICS: Mapping[str, Callable[[Instruction], Action]] = {
     # Integers.
@@ -40,16 +50,18 @@ SEMANTICS: Mapping[str, Callable[[Instruction], Action]] = {
     "ULEA": integer.shift_add,
     "ISCADD": integer.shifted_add,
     "IMNMX": integer.minimum_maximum,
-    "VIMNMX": integer.minimum_maximum,
+    "VIMNMX": _minimum_maximum,
     "UIMNMX": integer.minimum_maximum,
-    "UVIMNMX": integer.minimum_maximum,
-    "VIMNMX3": integer.minimum_maximum,
-    "UVIMNMX3": integer.minimum_maximum,
-    "VIADDMNMX": integer.add_minimum_maximum,
-    "UVIADDMNMX": integer.add_minimum_maximum,
+    "UVIMNMX": _minimum_maximum,
+    "VIMNMX3": _minimum_maximum,
+    "UVIMNMX3": _minimum_maximum,
+    "VIADDMNMX": _minimum_maximum,
+    "UVIADDMNMX": _minimum_maximum,
     "IABS": integer.absolute,
     "UIABS": integer.absolute,
     "VABSDIFF": integer.absolute_difference,
+    "VABSDIFF4": packed.absolute_difference_bytes,
+    "IDP": packed.dot_product,
     "POPC": integer.count_bits,
     "UPOPC": integer.count_bits,
     "FLO": integer.find_leading_one,
@@ -100,6 +112,8 @@ SEMANTICS: Mapping[str, Callable[[Instruction], Action]] = {
     "F2F": conversions.float_to_float,
     "F2FP": conversions.pack_floats,
     "FRND": conversions.round_integral,
+    "I2IP": packed.pack_integers,
+    "F2IP": packed.pack_floats_as_integers,
     "I2I": conversions.integer_to_integer,
     # Single precision.
     "FADD": float32.add,

@@ -134,9 +134,7 @@ def reduce_warp(instruction: Instruction) -> Action:
     read, write = read_word(rest[1]), write_word(rest[0])
     signed = instruction.has("S32")
     operations = ("OR", "AND", "XOR", "SUM", "MIN", "MAX")
-    operation = next((name for name in instruction.modifiers if name in operations), None)
-    if operation is None:
-        raise unsupported(instruction, "the operation is not known")
+    operation = next((name for name in instruction.modifiers if name in operations), "AND")
     if any(name.startswith("F32") or name == "NAN" for name in instruction.modifiers):
         raise unsupported(instruction, "reductions of floats are not known")
     smallest, largest = (0x80000000, 0x7FFFFFFF) if signed else (0, 0xFFFFFFFF)
