@@ -274,7 +274,7 @@ def round_fraction(exact: Fraction, rounding: Rounding) -> float:
     rounded = (count + up) | (1 if rounding is Rounding.ODD and rest > 0 else 0)
     value = rounded * unit
     if value >= Fraction(2) ** 1024:
-        away = rounding is Rounding.NEAREST or up
+        away = rounding in (Rounding.NEAREST, Rounding.DOWN if negative else Rounding.UP)
         largest = math.inf if away else math.nextafter(math.inf, 0.0)
         return -largest if negative else largest
     return -float(value) if negative else float(value)

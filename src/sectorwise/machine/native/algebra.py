@@ -9,12 +9,17 @@ import numpy as np
 
 from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.native import floats
+from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.values import BITS, FLOATS, LANES, Kind, Operand, literal, make_constant, type_text
 from sectorwise.machine.native.writer import VECTOR, Writer
 from sectorwise.machine.numpy_algebra import NumpyAlgebra
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
+
+    from sectorwise.machine.algebra import MatrixForm
 
 KINDS = {Float.F16: Kind.HALF, Float.BF16: Kind.SINGLE, Float.F32: Kind.SINGLE, Float.F64: Kind.DOUBLE}
 
@@ -286,13 +291,19 @@ class LlvmAlgebra:
         folded = self._fold("float_add", a, b, rounding=rounding)
         return folded or floats.compute(self.writer, "add", rounding, a, b)
 
-    def float_multiply(self, a: Operand, b: Operand, rounding: Rounding) -> Operand:
-        folded = self._fold("float_multiply", a, b, rounding=rounding)
-        return folded or floats.compute(self.writer, "mul", rounding, a, b)
+    def float_multiply(self, a: Operand, b: Operand, rounding: Rounding, *, flush: bool = False) -> Operand:
+        folded = self._fold("float_multiply", a, b, rounding=rounding, flush=flush)
+        return folded or floats.compute(self.writer, "mul", rounding, a, b, flush=flush)
 
-    def float_fma(self, a: Operand, b: Operand, c: Operand, rounding: Rounding) -> Operand:
-        folded = self._fold("float_fma", a, b, c, rounding=rounding)
-        return folded or floats.compute(self.writer, "fma", rounding, a, b, c)
+    def float_fma(self, a: Operand, b: Operand, c: Operand, rounding: Rounding, *, flush: bool = False) -> Operand:
+        folded = self._fold("float_fma", a, b, c, rounding=rounding, flush=flush)
+        return folded or floats.compute(self.writer, "fma", rounding, a, b, c, flush=flush)
+
+    def multiply_matrices(
+        self, a: Sequence[Operand], b: Sequence[Operand], c: Sequence[Operand], form: MatrixForm
+    ) -> Sequence[Operand]:
+        del a, b, c
+        raise UnsupportedError(f"matrix products of {form.a}")
 
     def float_less(self, a: Operand, b: Operand) -> Operand:
         return self._fold("float_less", a, b) or self.writer.compare("fcmp olt", a, b)

@@ -58,14 +58,37 @@ def _raw(value: Operand, *sources: Operand) -> Operand:
     return Operand(value.kind, value.lanes, value.text, raw=True, sources=sources)
 
 
-def compute(writer: Writer, operation: str, rounding: Rounding, *operands: Operand) -> Operand:
-    """`add`, `mul` or `fma` in the operands' format."""
+def compute(
+    writer: Writer, operation: str, rounding: Rounding, *operands: Operand, flush: bool = False
+) -> Operand:
+    """`add`, `mul` or `fma` in the operands' format; `flush` where it is below the smallest normal before rounding."""
     kind = operands[0].kind
+    if flush:
+        return _compute_flushed(writer, operation, rounding, *operands)
     if kind is Kind.HALF:
         return _compute_half(writer, operation, rounding, *operands)
     if rounding is not Rounding.NEAREST:
         return _raw(call(writer, f"{operation}.{kind}.{rounding}", kind, *operands), *operands)
     return _raw(_nearest(writer, operation, *operands), *operands)
+
+
+def _compute_flushed(writer: Writer, operation: str, rounding: Rounding, *operands: Operand) -> Operand:
+    """Only a result that is the smallest normal itself may have been rounded up to it: then the truncated one tells."""
+    kind = operands[0].kind
+    if kind is Kind.SINGLE and rounding is Rounding.NEAREST:
+        return _raw(call(writer, f"flushed.{operation}.float", kind, *operands))
+    result = flush_denormals(writer, writer.settle(compute(writer, operation, rounding, *operands)))
+    truncated = flush_denormals(writer, compute(writer, operation, Rounding.ZERO, *operands))
+    lanes = result.lanes or truncated.lanes
+    number, truth = type_text(kind, lanes=lanes), type_text(Kind.PREDICATE, lanes=lanes)
+    smallest = (_DOUBLE_MASKS if kind is Kind.DOUBLE else _MASKS[kind])[1]
+    size = writer.intrinsic("llvm.fabs", kind, result)
+    least = writer.constant_bits(kind, str(smallest), lanes=lanes)
+    doubtful = writer.emitter.pure(f"fcmp oeq {number} {writer.text(size, lanes=lanes)}, {least}")
+    zero = writer.emitter.pure(f"fcmp oeq {number} {writer.text(truncated, lanes=lanes)}, zeroinitializer")
+    below = writer.emitter.pure(f"and {truth} {doubtful}, {zero}")
+    mended = writer.emitter.pure(f"select {truth} {below}, {writer.typed(truncated, lanes=lanes)}, {writer.typed(result, lanes=lanes)}")
+    return Operand(kind, lanes, mended)
 
 
 def _nearest(writer: Writer, operation: str, *operands: Operand) -> Operand:
@@ -114,6 +137,8 @@ def convert(writer: Writer, a: Operand, kind: Float, rounding: Rounding) -> Oper
     if a.kind is target:
         return a
     if BITS[a.kind] > BITS[target]:
+        if a.kind is Kind.DOUBLE:
+            return narrow(writer, writer.settle(a), target, rounding)
         return _raw(narrow(writer, a, target, rounding))
     wider = writer.cast("fpext", writer.settle(a), target)
     return wider if target is Kind.DOUBLE else _raw(wider)
@@ -202,7 +227,9 @@ def to_integral(writer: Writer, a: Operand, rounding: Rounding) -> Operand:
     if kind is Kind.HALF:
         value = writer.cast("fpext", value, Kind.SINGLE)
     value = writer.intrinsic(_INTEGRAL.get(rounding, "llvm.ceil"), value.kind, value)
-    return writer.cast("fptrunc", value, kind) if kind is Kind.HALF else value
+    if kind is Kind.DOUBLE:
+        return value
+    return _raw(writer.cast("fptrunc", value, kind) if kind is Kind.HALF else value)
 
 
 def to_integer(writer: Writer, a: Operand, bits: int, rounding: Rounding, *, signed: bool) -> Operand:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import TRUE_PREDICATE, Constant, Predicate, Register, Target
-from sectorwise.machine.native.port import UnsupportedError
+from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.program import BasicBlock, Program, block_at
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.native.layout import CONTEXT, SITE_BYTES, WORD_ROW
+from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.values import LANES, Kind, Operand
 from sectorwise.machine.native.writer import VECTOR, Writer
 from sectorwise.machine.registers import BARRIER, PREDICATE, UNIFORM, UNIFORM_PREDICATE
@@ -44,10 +45,6 @@ BLOCK_SPECIALS = ("SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z")
 
 _FOLDS = {"ADD": ("add", 0), "POPC": ("add", 0), "AND": ("and", -1), "OR": ("or", 0), "XOR": ("xor", 0)}
 _FLOATS = ("F16", "F32", "F64", "BF16")
-
-
-class UnsupportedError(Exception):
-    """Something that machine code does not do (yet): the reference engine runs the launch."""
 
 
 @dataclass(slots=True)

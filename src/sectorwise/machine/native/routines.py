@@ -57,6 +57,8 @@ def _routine(name: str) -> str:
             return _sum(name, Rounding(rounding))
         case [("add" | "mul" | "fma") as operation, kind, rounding]:
             return _directed(name, operation, kind, Rounding(rounding))
+        case ["flushed", operation, "float"]:
+            return _flushed(name, operation)
         case ["fptrunc", source, target, rounding]:
             return _narrow(name, source, target, Rounding(rounding))
         case ["cast", operation, source, target]:
@@ -122,6 +124,37 @@ def _directed(name: str, operation: str, kind: str, rounding: Rounding) -> str:
     word = operation if operation == "fma" else f"f{operation}"
     call = f"call {vector} @llvm.experimental.constrained.{word}.v32{short}({arguments}, {_DYNAMIC}) strictfp"
     return _function(name, vector, arguments, [*_rounded(call, kind, rounding), f"ret {vector} %r"], strict=True)
+
+
+def _flushed(name: str, operation: str) -> str:
+    """A nearest result, made zero where it was below the smallest normal before rounding."""
+    v = "<32 x float>"
+    names = ["%a", "%b", "%c"][: 3 if operation == "fma" else 2]
+    arguments = ", ".join(f"{v} {each}" for each in names)
+    first = f"call {v} @llvm.fma.v32f32({arguments})" if operation == "fma" else f"f{operation} {v} %a, %b"
+    return f"""define internal {v} @{name}({arguments}) noinline {{
+entry:
+  %near = {first}
+  %bits = bitcast {v} %near to {V}
+  %size = and {V} %bits, splat (i32 2147483647)
+  %small = icmp ule {V} %size, splat (i32 8388608)
+  %mask = bitcast <32 x i1> %small to i32
+  %none = icmp eq i32 %mask, 0
+  br i1 %none, label %plain, label %check
+plain:
+  ret {v} %near
+check:
+  %cut = call {v} @{operation}.float.RZ({arguments})
+  %cut_bits = bitcast {v} %cut to {V}
+  %cut_size = and {V} %cut_bits, splat (i32 2147483647)
+  %below = icmp ult {V} %cut_size, splat (i32 8388608)
+  %both = and <32 x i1> %below, %small
+  %sign = and {V} %bits, splat (i32 -2147483648)
+  %mended = select <32 x i1> %both, {V} %sign, {V} %bits
+  %r = bitcast {V} %mended to {v}
+  ret {v} %r
+}}
+"""
 
 
 def _narrow(name: str, source: str, target: str, rounding: Rounding) -> str:

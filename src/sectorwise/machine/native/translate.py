@@ -9,7 +9,8 @@ from sectorwise.machine.native.algebra import LlvmAlgebra
 from sectorwise.machine.native.control import Ending, context_place, end_block, read_ending, run_inline_control
 from sectorwise.machine.native.flow import find_blocks, find_live
 from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL, WAITS, WORD_ROW
-from sectorwise.machine.native.port import BlockState, LlvmPort, Marks, UnsupportedError
+from sectorwise.machine.native.port import BlockState, LlvmPort, Marks
+from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.values import Operand
 from sectorwise.machine.native.writer import VECTOR, Writer
 

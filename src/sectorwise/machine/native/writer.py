@@ -121,12 +121,12 @@ class Writer:
         return Operand(value.kind, lanes, self.emitter.pure(f"select {condition}, {kind} {fixed}, {kind} {value.text}"))
 
     def _settle_double(self, value: Operand) -> Operand:
-        """A NaN result of doubles is the first operand that is one, made quiet."""
+        """A NaN result of doubles is the last operand that is one, made quiet."""
         emitter, lanes = self.emitter, value.lanes
         kind, truth = type_text(Kind.DOUBLE, lanes=lanes), type_text(Kind.PREDICATE, lanes=lanes)
         long = type_text(Kind.LONG, lanes=lanes)
         chosen = self.constant_bits(Kind.DOUBLE, str(INDEFINITE_NAN), lanes=lanes)
-        for source in reversed(value.sources):
+        for source in value.sources:
             name = self.text(self.settle(source), lanes=lanes)
             bits = emitter.pure(f"bitcast {kind} {name} to {long}")
             quiet = emitter.pure(f"or {long} {bits}, {f'splat (i64 {QUIET_BIT})' if lanes else QUIET_BIT}")
