@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sectorwise.counting.count import count_requests
-from sectorwise.counting.request import Requests
+from sectorwise.counting.request import Operation, Requests, Space
 from sectorwise.machine.execution import Certainty, Site
 from sectorwise.machine.lanes import ALL_LANES, unpack
 
@@ -75,6 +75,26 @@ def record(counter: SiteCounter, patterns: Patterns) -> None:
         return
     distinct, multiplicity = _find_distinct(keys)
     counter.sums += multiplicity @ _count(counter, distinct, patterns)
+
+
+def record_rows(counter: SiteCounter, keys: Keys, times: npt.NDArray[np.int64]) -> None:
+    """Adds requests that are keys already (see `_make_keys`), each as often as `times` [rows] says."""
+    hashes = keys.view(np.uint64) @ _MULTIPLIERS[: keys.shape[1]]
+    _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+    distinct, sums = keys[first], np.zeros(len(first), np.int64)
+    if not (distinct[inverse] == keys).all():
+        distinct, sums, inverse = keys, np.zeros(len(keys), np.int64), np.arange(len(keys))
+    np.add.at(sums, inverse, times)
+    forms = Patterns(
+        len(keys),
+        len(keys),
+        keys,
+        None,
+        secondary=keys if counter.access.operation is Operation.ASYNC_COPY else None,
+        source_bytes=keys if counter.access.operation is Operation.ASYNC_COPY else None,
+        generic_spaces=np.zeros((1, 1), np.int8) if counter.access.space is Space.GENERIC else None,
+    )
+    counter.sums += sums @ _count(counter, distinct, forms)
 
 
 def record_silent(counter: SiteCounter, warps: int) -> None:

@@ -147,4 +147,4 @@ class Code:
         """The function."""
         assert not self.open, self.name
         head = f"define {self.linkage}{self.result} @{self.name}({self.parameters}) {self.attributes} {{"
-        return "\n".join([head, "entry:", *self.variables, "  br label %first", "first:", *self.emitter.lines, "}\n"])
+        return "\n".join([head, "entry:", *self.variables, "  br label %body", "body:", *self.emitter.lines, "}\n"])
