@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sectorwise.counting.request import Operation, Space
 from sectorwise.errors import StepLimitError
 from sectorwise.launch.contents import materialise
 from sectorwise.machine.batch import Tally
 from sectorwise.machine.memory import open_global_memory
 from sectorwise.machine.native.compiler import build, find_host, load
+from sectorwise.machine.native.flow import find_flow
 from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL
 from sectorwise.machine.native.loop import ENTRY, write_loop
+from sectorwise.machine.native.relevance import find_relevant
 from sectorwise.machine.native.routines import find_routines
 from sectorwise.machine.native.session import close_session, open_session, run_blocks
 from sectorwise.machine.native.suitability import check_suitability
 from sectorwise.machine.native.translate import translate
 from sectorwise.machine.native.unsupported import UnsupportedError
+from sectorwise.machine.numpy_engine import execute
 from sectorwise.machine.outcome import make_execution
 from sectorwise.machine.program import decode
 from sectorwise.machine.sites import SiteCounter
@@ -29,8 +34,11 @@ if TYPE_CHECKING:
 
     from sectorwise.binding import Allocation, BoundLaunch
     from sectorwise.machine.execution import Execution, ExecutionOptions
+    from sectorwise.machine.native.compiler import Host
+    from sectorwise.machine.native.flow import Flow
     from sectorwise.machine.native.session import Session
     from sectorwise.machine.native.translate import Translation
+    from sectorwise.machine.program import Program, Step
 
 _PADDING_BYTES = 64
 _BLOCKS_AT_ONCE = 64
@@ -50,13 +58,60 @@ def execute_native(
         raise UnsupportedError("there is no compiler for this machine")
     if options.observers:
         raise UnsupportedError("observers see requests in the reference engine alone")
-    tally = _open_tally(bound, options)
-    translation = translate(tally.program, {bank: len(content) for bank, content in bound.banks.items()})
-    check_suitability(translation, tally.program, bound)
-    library = load(build(make_module(translation), host, 0), (ENTRY,))
+    program = decode(bound.kernel)
+    flow = find_flow(program)
+    check_suitability(flow, bound)
+    relevant = find_relevant(flow)
+    execution = _run(bound, options, Plan(program, flow, host, frozenset(relevant)), progress)
+    if all(step.instruction.index in relevant for step in flow.steps() if _writes_buffers(step)):
+        return execution
+    return replace(execution, read_buffer=_read_later(bound, options, Plan(program, flow, host, None)))
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to run a kernel: `relevant` are the instructions that compute values, None for all."""
+
+    program: Program
+    flow: Flow
+    host: Host
+    relevant: frozenset[int] | None
+
+
+def _writes_buffers(step: Step) -> bool:
+    access = step.access
+    if access is None or access.space not in (Space.GLOBAL, Space.GENERIC):
+        return False
+    return access.operation not in (Operation.LOAD, Operation.ASYNC_COPY)
+
+
+def _read_later(bound: BoundLaunch, options: ExecutionOptions, plan: Plan) -> Callable[[int], npt.NDArray[np.uint8]]:
+    """Final bytes of buffers, by running the launch once more with all of its values, when they are asked for."""
+    made: list[Execution] = []
+
+    def read_buffer(number: int) -> npt.NDArray[np.uint8]:
+        if not made:
+            try:
+                made.append(_run(bound, options, plan, None))
+            except UnsupportedError:
+                made.append(execute(bound, options))
+        return made[0].read_buffer(number)
+
+    return read_buffer
+
+
+def _run(
+    bound: BoundLaunch, options: ExecutionOptions, plan: Plan, progress: Callable[[int, int], None] | None
+) -> Execution:
+    tally = _open_tally(bound, options, plan.program)
+    banks = {bank: len(content) for bank, content in bound.banks.items()}
+    translation = translate(plan.program, plan.flow, banks, plan.relevant)
+    library = load(build(make_module(translation), plan.host, 0), (ENTRY,))
+    accesses = {step.instruction.index: step.access for step in plan.flow.steps()}
     for index in translation.sites:
-        access = _access_of(translation, index)
-        tally.counters[index] = SiteCounter(index, access)
+        access = accesses[index]
+        if access is not None:
+            tally.counters[index] = SiteCounter(index, access)
     with np.errstate(all="ignore"):
         session = open_session(bound, translation, library, tally.global_memory, tally.counters, options.step_limit)
         _run_all(tally, session, bound.launch.blocks_total, progress)
@@ -71,10 +126,10 @@ def make_module(translation: Translation) -> str:
     return "\n".join([find_routines(needed), translation.text, loop.text()])
 
 
-def _open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
+def _open_tally(bound: BoundLaunch, options: ExecutionOptions, program: Program) -> Tally:
     count = len(bound.kernel.instructions)
     return Tally(
-        decode(bound.kernel),
+        program,
         bound,
         options,
         open_global_memory(bound, _contents_of),
@@ -95,13 +150,6 @@ def _contents_of(allocation: Allocation) -> npt.NDArray[np.uint8]:
     padded[: content.size] = content
     padded[content.size :] = 0
     return padded[:size]
-
-
-def _access_of(translation: Translation, index: int) -> object:
-    for block in translation.blocks.values():
-        if block.start <= index < block.stop:
-            return block.steps[index - block.start].access
-    raise AssertionError(index)
 
 
 def _run_all(tally: Tally, session: Session, total: int, progress: Callable[[int, int], None] | None) -> None:

@@ -47,7 +47,7 @@ def write_exchange_routine(name: str) -> str:
             return _write_fold(name, operation, int(width)).text()
         case ["leaders"]:
             return _write_leaders().text()
-        case ["copy", width]:
+        case ["copy" | "copy_touch", width]:
             return _write_copy(name, int(width)).text()
         case ["matrix", operation, matrices]:
             return _write_matrix(name, operation, int(matrices)).text()
@@ -85,7 +85,10 @@ def _write_place(name: str, width: int) -> Code:
         code.store("ptr", found, chosen)
     entry = code.load("ptr", chosen)
     inside = code.value(f"sub i64 %address, {code.load('i64', entry, ALLOCATION['base'])}")
-    code.give(code.value(f"add i64 {code.load('i64', entry, ALLOCATION['host'])}, {inside}"))
+    # A buffer that is not made has no address; nobody uses what comes out then, but it must not be 0.
+    host = code.load("i64", entry, ALLOCATION["host"])
+    some = code.value(f"select i1 {code.value(f'icmp eq i64 {host}, 0')}, i64 1, i64 {host}")
+    code.give(code.value(f"add i64 {some}, {inside}"))
     return code
 
 
@@ -200,7 +203,7 @@ def _write_copy(name: str, width: int) -> Code:
     code.call("ptr", "note.copy", ARGUMENTS)
     shared = code.load("ptr", "%ctx", CONTEXT["shared"])
     room = code.value(f"add i64 {code.load('i64', '%ctx', CONTEXT['shared_bytes'])}, {-width}")
-    block = f"<{width // 4} x i32>"
+    block, touches = f"<{width // 4} x i32>", name.startswith("copy_touch")
     with code.lanes("%mask") as lane:
         target = code.value(f"zext i32 {first_of(code, 'i32', 'others', lane)} to i64")
         size = first_of(code, "i32", "sizes", lane)
@@ -209,13 +212,17 @@ def _write_copy(name: str, width: int) -> Code:
         wrong = code.value(f"or i1 {far}, {odd}")
         _give_up_when(code, wrong)
         content = code.variable(block, "zeroinitializer")
+        code.store(block, "zeroinitializer", content)
         with code.when(code.value(f"icmp ne i32 {size}, 0")):
             source = first_of(code, "i64", "addresses", lane)
-            host = code.call("i64", f"place.global.{width}", f"ptr %ctx, ptr %site, i64 {source}, i32 {LOADED}")
+            flag = 0 if touches else LOADED
+            host = code.call("i64", f"place.global.{width}", f"ptr %ctx, ptr %site, i64 {source}, i32 {flag}")
             part = code.value(f"icmp ne i32 {size}, {width}")
             _give_up_when(code, code.value(f"or i1 {part}, {code.value(f'icmp eq i64 {host}, 0')}"))
-            code.store(block, code.load(block, code.value(f"inttoptr i64 {host} to ptr"), align=4), content)
-        code.store(block, code.load(block, content), code.at(shared, target), align=4)
+            if not touches:
+                code.store(block, code.load(block, code.value(f"inttoptr i64 {host} to ptr"), align=4), content)
+        if not touches:
+            code.store(block, code.load(block, content), code.at(shared, target), align=4)
     code.give()
     return code
 
@@ -244,6 +251,8 @@ def _write_matrix(name: str, operation: str, matrices: int) -> Code:
         pointers = code.value(f"inttoptr {LONGS} {code.value(f'add {LONGS} {offsets}, {start}')} to {POINTERS}")
         row = code.at("%ctx", CONTEXT["data"] + WORD_ROW * matrix)
         active = f"<{LANES} x i1> {inside}"
+        if operation == "touch":
+            continue
         if operation == "load":
             value = code.value(f"{GATHER}({POINTERS} {pointers}, i32 4, {active}, {VECTOR} zeroinitializer)")
             code.store(VECTOR, value, row)

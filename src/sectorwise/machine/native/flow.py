@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import TRUE_PREDICATE, Constant, Predicate, Register, Target
+from sectorwise.machine.native.trace import Marks, trace_step
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.program import BasicBlock, Program, block_at
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from sectorwise.binary.ir import Instruction
     from sectorwise.machine.program import Step
@@ -17,8 +19,31 @@ if TYPE_CHECKING:
 _INDIRECT = frozenset({"BRX", "BRXU", "JMX", "JMXU"})
 
 
-def find_blocks(program: Program) -> tuple[dict[int, BasicBlock], dict[int, tuple[int, ...]]]:
-    """All basic blocks that can be reached, by their first instruction, and where each may lead."""
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """All basic blocks that can be reached, by their first instruction; where each may lead; what instructions do."""
+
+    blocks: dict[int, BasicBlock]
+    leads: dict[int, tuple[int, ...]]
+    marks: dict[int, Marks]
+
+    def steps(self) -> Iterator[Step]:
+        """All instructions."""
+        for block in self.blocks.values():
+            yield from steps_of(block)
+
+
+def steps_of(block: BasicBlock) -> tuple[Step, ...]:
+    """The instructions of a block, its last included."""
+    return block.steps if block.terminator is None else (*block.steps, block.terminator)
+
+
+def find_flow(program: Program) -> Flow:
+    """The flow graph of a kernel.
+
+    Raises:
+        UnsupportedError: it leads to places that are not known, or has instructions that are not.
+    """
     blocks: dict[int, BasicBlock] = {}
     leads: dict[int, tuple[int, ...]] = {}
     waiting = [0]
@@ -35,7 +60,14 @@ def find_blocks(program: Program) -> tuple[dict[int, BasicBlock], dict[int, tupl
         blocks[start] = block
         leads[start] = _successors(program, block, returns)
         waiting.extend(leads[start])
-    return dict(sorted(blocks.items())), leads
+    blocks = dict(sorted(blocks.items()))
+    marks: dict[int, Marks] = {}
+    for block in blocks.values():
+        for step in steps_of(block):
+            if step.unknown_because:
+                raise UnsupportedError(step.unknown_because)
+            marks[step.instruction.index] = trace_step(step)
+    return Flow(blocks, leads, marks)
 
 
 def is_conditional(step: Step) -> bool:

@@ -13,7 +13,7 @@ from sectorwise.machine.native.layout import (
     WARP_BYTES,
     WORD_ROW,
 )
-from sectorwise.machine.native.port import VECTOR_SPECIALS
+from sectorwise.machine.native.trace import VECTOR_SPECIALS
 
 SLICE = 1 << 20
 """Instructions that a warp runs before the next has its turn: a warp may wait for another in a loop."""

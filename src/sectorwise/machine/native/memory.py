@@ -37,10 +37,8 @@ SCATTER = "call void @llvm.masked.scatter.v32i32.v32p0"
 def write_memory_routine(name: str) -> str:
     """The routine of this name: `load.global.4`, `store.shared.16`, ..."""
     match name.split("."):
-        case ["load", space, width]:
-            return _write_load(name, space, int(width)).text()
-        case ["store", space, width]:
-            return _write_store(name, space, int(width)).text()
+        case [("load" | "store" | "touch") as operation, space, width]:
+            return _SPACES[space](name, operation, int(width)).text()
         case ["find"]:
             return _write_find().text()
         case ["lanes", operation, width]:
@@ -87,7 +85,7 @@ def _write_give_up() -> Code:
 
 
 def _write_find() -> Code:
-    """The buffer that holds `bytes` from an address on, made if nothing has touched it before; null if there is none."""
+    """The buffer that holds `bytes` from an address on, null if there is none; made now if a flag says what for."""
     code = Code("find", "ptr", "ptr %ctx, i64 %address, i64 %bytes, i32 %flag")
     table = code.load("ptr", "%ctx", CONTEXT["allocations"])
     with code.count(code.load("i64", "%ctx", CONTEXT["allocation_count"])) as number:
@@ -98,7 +96,9 @@ def _write_find() -> Code:
         inside = code.value(f"icmp ult i64 {offset}, {size}")
         whole = code.value(f"icmp ule i64 {end}, {size}")
         with code.when(code.value(f"and i1 {inside}, {whole}")):
-            with code.when(code.value(f"icmp eq i64 {code.load('i64', entry, ALLOCATION['host'])}, 0")):
+            missing = code.value(f"icmp eq i64 {code.load('i64', entry, ALLOCATION['host'])}, 0")
+            wanted = code.value("icmp ne i32 %flag, 0")
+            with code.when(code.value(f"and i1 {missing}, {wanted}")):
                 fetch = code.load("ptr", "%ctx", CONTEXT["fetch"])
                 code.do(f"call void {fetch}(i64 {number})")
             flags = code.value(f"or i32 {code.load('i32', entry, ALLOCATION['flags'])}, %flag")
@@ -228,23 +228,21 @@ def _scatter(code: Code, hosts: str, width: int) -> None:
         code.do(f"{SCATTER}({VECTOR} {value}, {POINTERS} {pointers}, i32 1, <{LANES} x i1> {inside})")
 
 
+def _move_nothing(code: Code, host: str, width: int) -> None:
+    del code, host, width
+
+
 _MOVES = {
     "load": (_read_block, _read_one, _gather),
     "store": (_write_block, _write_one, _scatter),
+    "touch": (_move_nothing, _move_nothing, _move_nothing),
 }
+_FLAGS = {"load": LOADED, "store": STORED, "touch": 0}
 
 
 def _skip_empty(code: Code) -> None:
     with code.when(code.value("icmp eq i32 %mask, 0")):
         code.give()
-
-
-def _write_load(name: str, space: str, width: int) -> Code:
-    return _SPACES[space](name, "load", width)
-
-
-def _write_store(name: str, space: str, width: int) -> Code:
-    return _SPACES[space](name, "store", width)
 
 
 def _write_global(name: str, operation: str, width: int) -> Code:
@@ -254,7 +252,7 @@ def _write_global(name: str, operation: str, width: int) -> Code:
     kind = code.load("i32", pattern, PATTERN["kind"])
     first = first_of(code, "i64", "addresses", lane_of(code, "%mask"))
     slow = code.fresh("slow")
-    base, size, host = _current(code, first, LOADED if operation == "load" else STORED, slow)
+    base, size, host = _current(code, first, _FLAGS[operation], slow)
     offset = code.value(f"sub i64 {first}, {base}")
     aligned = code.value(f"icmp eq i64 {code.value(f'and i64 {first}, {width - 1}')}, 0")
     place = code.value(f"inttoptr i64 {code.value(f'add i64 {host}, {offset}')} to ptr")
@@ -298,7 +296,7 @@ def _outside(code: Code, offsets: str, size: str, width: int) -> str:
 def _write_lanes(name: str, operation: str, width: int) -> Code:
     """A global access lane by lane: each may be in another buffer."""
     code = Code(name, "void", ARGUMENTS)
-    flag = LOADED if operation == "load" else STORED
+    flag = _FLAGS[operation]
     with code.lanes("%mask") as lane:
         address = first_of(code, "i64", "addresses", lane)
         found = code.call("ptr", "find", f"ptr %ctx, i64 {address}, i64 {width}, i32 {flag}")
@@ -317,6 +315,8 @@ def _write_lanes(name: str, operation: str, width: int) -> Code:
 def _move_lane(code: Code, operation: str, width: int, lane: str, places: list[str], stride: int) -> None:
     """One lane's words; `places` holds where each begins, `stride` bytes apart from the first."""
     bits = 8 * min(width, 4)
+    if operation == "touch":
+        return
     for word, place in enumerate(places):
         cell = code.at(_row(code, word), lane, "i32")
         if operation == "load":
@@ -371,7 +371,7 @@ def _write_local(name: str, operation: str, width: int) -> Code:
         place = code.at(start, WORD_ROW * word) if word else start
         if operation == "load":
             code.store(VECTOR, code.load(VECTOR, place, align=4), _row(code, word))
-        else:
+        elif operation == "store":
             old, new = code.load(VECTOR, place, align=4), code.load(VECTOR, _row(code, word))
             code.store(VECTOR, code.value(f"select <{LANES} x i1> {inside}, {VECTOR} {new}, {VECTOR} {old}"), place, 0, 4)
     code.give()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.native.layout import CONTEXT, SITE_BYTES, WORD_ROW
+from sectorwise.machine.native.trace import BLOCK_SPECIALS, LAUNCH_SPECIALS, VECTOR_SPECIALS
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.values import LANES, Kind, Operand
 from sectorwise.machine.native.writer import VECTOR, Writer
@@ -27,36 +28,8 @@ if TYPE_CHECKING:
 
 LONGS = f"<{LANES} x i64>"
 
-VECTOR_SPECIALS = ("SR_TID", "SR_TID.X", "SR_TID.Y", "SR_TID.Z")
-"""Special registers that differ by lane, in the order of the table that a warp has of them."""
-LAUNCH_SPECIALS = (
-    "SR_NTID.X",
-    "SR_NTID.Y",
-    "SR_NTID.Z",
-    "SR_NCTAID.X",
-    "SR_NCTAID.Y",
-    "SR_NCTAID.Z",
-    "SR_GRIDID",
-    "SR_CgaCtaId",
-    "SR_CgaSize",
-)
-"""Special registers that are one number for the launch, in the order of their table."""
-BLOCK_SPECIALS = ("SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z")
-
 _FOLDS = {"ADD": ("add", 0), "POPC": ("add", 0), "AND": ("and", -1), "OR": ("or", 0), "XOR": ("xor", 0)}
 _FLOATS = ("F16", "F32", "F64", "BF16")
-
-
-@dataclass(slots=True)
-class Marks:
-    """What one instruction did, for what can be said of it before it runs."""
-
-    reads: set[int] = field(default_factory=set)
-    writes: set[int] = field(default_factory=set)
-    inexact: bool = False
-    unknown: bool = False
-    loads: Space | None = None
-    stores: Space | None = None
 
 
 @dataclass(slots=True)
@@ -73,7 +46,8 @@ class BlockState:
 class LlvmPort:
     """`Port` that writes code. `offsets` places slots in a warp's state; `sites` numbers memory instructions.
 
-    `group` names the i32 mask of the lanes that issue; `guard` is what the instruction's guard says of each.
+    `group` names the i32 mask of the lanes that issue; `guard` is what the instruction's guard says of each. Where an
+    instruction's values do not matter (`computes` is False), its memory access is counted and checked, no more.
     """
 
     algebra: LlvmAlgebra
@@ -85,7 +59,7 @@ class LlvmPort:
     guard: Operand | None = None
     step: Step | None = None
     state: BlockState = field(default_factory=BlockState)
-    marks: Marks = field(default_factory=Marks)
+    computes: bool = True
 
     # Registers.
     def read_register(self, index: int, *, uniform: bool = False) -> Operand:
@@ -112,7 +86,6 @@ class LlvmPort:
 
     def read_slot(self, slot: int) -> Operand:
         """Value of a slot."""
-        self.marks.reads.add(slot)
         state = self.state
         value = state.values.get(slot)
         if value is None:
@@ -162,7 +135,8 @@ class LlvmPort:
         return emitter.pure(f"zext i32 {lane} to i64")
 
     def _write_slot(self, slot: int, value: Operand) -> None:
-        self.marks.writes.add(slot)
+        if not self.computes:
+            return
         uniform = UNIFORM <= slot < PREDICATE or slot >= UNIFORM_PREDICATE
         if uniform and value.lanes:
             value = self.algebra.first_active(value, self.active())
@@ -253,7 +227,6 @@ class LlvmPort:
             case "SR_LEMASK":
                 return algebra.invert(algebra.shift_left(below, one))
             case _:
-                self.marks.unknown = True
                 return algebra.word(0)
 
     # Lanes and certainty.
@@ -269,25 +242,28 @@ class LlvmPort:
 
     def mark_inexact(self) -> None:
         """Results are right in shape only."""
-        self.marks.inexact |= self.step is None or not self.step.trusted
 
     def mark_unknown(self, reason: str) -> None:
         """Results are not known."""
         del reason
-        self.marks.unknown = True
 
     # Memory.
     def load(self, access: Access, address: Operand) -> Sequence[Operand]:
         """Counts a request and reads."""
+        words = max(1, access.width_bytes // 4)
+        if not self.computes:
+            self._touch(access, address)
+            return [self.algebra.word(0)] * words
         self._request(access, address, f"load.{access.space}.{access.width_bytes}")
-        self.marks.loads = access.space
-        return self._data(max(1, access.width_bytes // 4))
+        return self._data(words)
 
     def store(self, access: Access, address: Operand, words: Sequence[Operand]) -> None:
         """Counts a request and writes."""
+        if not self.computes:
+            self._touch(access, address)
+            return
         self._give_data(words)
         self._request(access, address, f"store.{access.space}.{access.width_bytes}")
-        self.marks.stores = access.space
 
     def atomic(
         self,
@@ -302,8 +278,9 @@ class LlvmPort:
         size = min(access.width_bytes, 4 * words)
         if size not in (4, 8):
             raise UnsupportedError("an atomic of this width")
-        self.marks.loads = self.marks.stores = access.space
-        self.marks.inexact |= inexact
+        if not self.computes:
+            self._touch(access, address)
+            return [self.algebra.word(0)] * words
         self._place("addresses", address, wide=access.space is not Space.SHARED)
         resolve = self.writer.emitter.require(f"resolve.{access.space}.{size}")
         arguments = f"ptr %ctx, ptr {self._site()}, i32 {self.active_mask()}"
@@ -364,20 +341,26 @@ class LlvmPort:
         sizes = self.algebra.word(width) if source_bytes is None else source_bytes
         self._place("others", shared_address, wide=False)
         self._place("sizes", sizes, wide=False)
-        self._request(access, global_address, f"copy.{width}")
-        self.marks.loads, self.marks.stores = Space.GLOBAL, Space.SHARED
+        self._request(access, global_address, f"copy.{width}" if self.computes else f"copy_touch.{width}")
 
     def load_matrix(self, access: Access, address: Operand) -> Sequence[Operand]:
         """Counts an ldmatrix request."""
+        if not self.computes:
+            self._request(access, address, f"matrix.touch.{access.matrices}")
+            return [self.algebra.word(0)] * access.matrices
         self._request(access, address, f"matrix.load.{access.matrices}")
-        self.marks.loads = access.space
         return self._data(access.matrices)
 
     def store_matrix(self, access: Access, address: Operand, words: Sequence[Operand]) -> None:
         """Counts an stmatrix request."""
+        if not self.computes:
+            self._request(access, address, f"matrix.touch.{access.matrices}")
+            return
         self._give_data(words)
         self._request(access, address, f"matrix.store.{access.matrices}")
-        self.marks.stores = access.space
+
+    def _touch(self, access: Access, address: Operand) -> None:
+        self._request(access, address, f"touch.{access.space}.{access.width_bytes}")
 
     def _request(self, access: Access, address: Operand, routine: str) -> None:
         if access.space not in (Space.GLOBAL, Space.SHARED, Space.LOCAL, Space.GENERIC):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sectorwise.machine.native.code import Code
 from sectorwise.machine.native.layout import (
+    COPY_PATTERN_BYTES,
     CONSECUTIVE,
     CONTEXT,
     LANES,
@@ -80,13 +81,13 @@ def _relate(code: Code, kind: str, row: str, lane: str, inside: str) -> tuple[st
     return differences, code.value(f"and i32 {low}, {_PERIOD_MASK}")
 
 
-def _slot(code: Code, place: str) -> str:
+def _slot(code: Code, place: str, size: int) -> str:
     """The pattern in which a request is looked up."""
     mixed = code.value(f"mul i32 %mask, {_GOLDEN}")
-    high = code.value(f"lshr i32 {mixed}, 28")
+    high = code.value(f"lshr i32 {mixed}, 27")
     index = code.value(f"xor i32 {code.value(f'lshr i32 {place}, 2')}, {high}")
     slot = code.value(f"zext i32 {code.value(f'and i32 {index}, {PATTERN_SLOTS - 1}')} to i64")
-    offset = code.value(f"mul i64 {slot}, {PATTERN_BYTES}")
+    offset = code.value(f"mul i64 {slot}, {size}")
     return code.at(code.at("%site", SITE["patterns"]), offset)
 
 
@@ -128,7 +129,7 @@ def _note(name: str, kind: str) -> Code:
     code = Code(name, "ptr", "ptr %ctx, ptr %site, i32 %mask")
     lane = lane_of(code, "%mask")
     differences, place = _relate(code, kind, "addresses", lane, booleans(code, "%mask"))
-    pattern, key = _slot(code, place), _key(code, place)
+    pattern, key = _slot(code, place, PATTERN_BYTES), _key(code, place)
     other = code.value(f"icmp ne i64 {code.load('i64', pattern, PATTERN['mask'])}, {key}")
     new = code.value(f"or i1 {other}, {_differs(code, kind, differences, pattern, 'differences')}")
     with code.when(new):
@@ -195,7 +196,7 @@ def _note_copy() -> Code:
     others, other_place = _relate(code, "i32", "others", lane, inside)
     asked = code.load(_VECTOR, "%ctx", CONTEXT["sizes"], 64)
     sizes = code.value(f"select <{LANES} x i1> {inside}, {_VECTOR} {asked}, {_VECTOR} zeroinitializer")
-    pattern, key = _slot(code, place), _key(code, place)
+    pattern, key = _slot(code, place, COPY_PATTERN_BYTES), _key(code, place)
     new = code.value(f"icmp ne i64 {code.load('i64', pattern, PATTERN['mask'])}, {key}")
     moved = code.value(f"icmp ne i32 {code.load('i32', pattern, PATTERN['other_place'])}, {other_place}")
     tests = [moved, _differs(code, "i64", differences, pattern, "differences")]

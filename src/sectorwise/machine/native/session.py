@@ -25,7 +25,7 @@ from sectorwise.machine.native.layout import (
     WORD_ROW,
 )
 from sectorwise.machine.native.loop import ENTRY
-from sectorwise.machine.native.port import LAUNCH_SPECIALS, VECTOR_SPECIALS
+from sectorwise.machine.native.trace import LAUNCH_SPECIALS, VECTOR_SPECIALS
 from sectorwise.machine.native.tally import SITES_A_REQUEST, read_patterns, record_log
 from sectorwise.machine.special import special_registers
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.native.layout import (
+    COPY_PATTERN_BYTES,
     LANES,
     LOG_COLUMNS,
     PATTERN,
@@ -57,10 +58,11 @@ def _record(counter: SiteCounter, rows: Rows, space: int) -> None:
 def read_patterns(sites: Region, number: int, access: Access) -> Rows:
     """What a site (by number) still remembers, as rows of its log."""
     start = number * SITE_BYTES + SITE["patterns"]
-    octets = sites.octets[start : start + PATTERN_SLOTS * PATTERN_BYTES].reshape(PATTERN_SLOTS, PATTERN_BYTES)
+    is_copy = access.operation is Operation.ASYNC_COPY
+    size = COPY_PATTERN_BYTES if is_copy else PATTERN_BYTES
+    octets = sites.octets[start : start + PATTERN_SLOTS * size].reshape(PATTERN_SLOTS, size)
     hits = _column(octets, PATTERN["hits"], "<i8")
     octets, hits = octets[hits > 0], hits[hits > 0]
-    is_copy = access.operation is Operation.ASYNC_COPY
     rows = np.zeros((len(hits), WIDE_COLUMNS if is_copy else LOG_COLUMNS), np.int64)
     rows[:, 0], rows[:, 1] = number, hits
     rows[:, 2] = _column(octets, PATTERN["mask"], "<u4")

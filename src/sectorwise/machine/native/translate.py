@@ -5,17 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sectorwise.binary.ir import TRUE_PREDICATE
 from sectorwise.machine.native.algebra import LlvmAlgebra
 from sectorwise.machine.native.control import Ending, context_place, end_block, read_ending, run_inline_control
-from sectorwise.machine.native.flow import find_blocks, find_live
+from sectorwise.machine.native.flow import Flow, find_live
 from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL, WAITS, WORD_ROW
-from sectorwise.machine.native.port import BlockState, LlvmPort, Marks
+from sectorwise.machine.native.port import BlockState, LlvmPort
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.values import Operand
 from sectorwise.machine.native.writer import VECTOR, Writer
+from sectorwise.machine.registers import PREDICATE, UNIFORM_PREDICATE
 
 if TYPE_CHECKING:
     from sectorwise.machine.program import BasicBlock, Program, Step
+
+
+_ALWAYS = (PREDICATE + TRUE_PREDICATE, UNIFORM_PREDICATE + TRUE_PREDICATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +28,13 @@ class Translation:
     """A kernel as LLVM text, with what goes with it.
 
     `blocks` are the first instructions of the basic blocks, in the order of their issue counters; `sites` numbers
-    memory instructions (three numbers each); `marks` is what each instruction does; `leads` the flow graph;
-    `state_bytes` the size of a warp's registers; `needed` the routines that the text calls.
+    memory instructions (three numbers each); `state_bytes` is the size of a warp's registers, `needed` the routines
+    that the text calls.
     """
 
     text: str
     blocks: dict[int, BasicBlock]
-    leads: dict[int, tuple[int, ...]]
     sites: dict[int, int]
-    marks: dict[int, Marks]
     state_bytes: int
     needed: dict[str, None]
 
@@ -48,17 +51,16 @@ class _Draft:
     ending: Ending | None
 
 
-def translate(program: Program, bank_sizes: dict[int, int]) -> Translation:
-    """The kernel as LLVM text.
+def translate(program: Program, flow: Flow, bank_sizes: dict[int, int], relevant: set[int] | None) -> Translation:
+    """The kernel as LLVM text; `relevant` are the instructions that compute values, None for all.
 
     Raises:
         UnsupportedError: something in it is for the reference engine alone.
     """
-    blocks, leads = find_blocks(program)
+    blocks, leads = flow.blocks, flow.leads
     writer = Writer()
     port = LlvmPort(LlvmAlgebra(writer), writer, {}, {}, bank_sizes)
-    marks: dict[int, Marks] = {}
-    drafts = [_draft(port, block, number, marks) for number, block in enumerate(blocks.values())]
+    drafts = [_draft(port, block, number, relevant) for number, block in enumerate(blocks.values())]
     needs = {draft.block.start: draft.state.needs for draft in drafts}
     writes = {draft.block.start: set(draft.state.written) for draft in drafts}
     begins, ends = find_live(leads, needs, writes)
@@ -67,11 +69,10 @@ def translate(program: Program, bank_sizes: dict[int, int]) -> Translation:
         lines += _finish(port, program, draft, ends[draft.block.start])
     clear = _clear(port, begins[0])
     text = _head(port, blocks) + "\n".join(lines) + "\n}\n" + clear
-    size = len(port.offsets) * WORD_ROW
-    return Translation(text, blocks, leads, port.sites, marks, size, writer.emitter.needed)
+    return Translation(text, blocks, port.sites, len(port.offsets) * WORD_ROW, writer.emitter.needed)
 
 
-def _draft(port: LlvmPort, block: BasicBlock, number: int, marks: dict[int, Marks]) -> _Draft:
+def _draft(port: LlvmPort, block: BasicBlock, number: int, relevant: set[int] | None) -> _Draft:
     """A block's body, up to what its end decides by."""
     emitter = port.writer.emitter
     emitter.lines, emitter.memo = [], {}
@@ -79,19 +80,20 @@ def _draft(port: LlvmPort, block: BasicBlock, number: int, marks: dict[int, Mark
     port.guard = port.step = None
     _enter_block(port, block, number)
     for step in block.steps:
-        marks[step.instruction.index] = _write_step(port, step)
+        port.computes = relevant is None or step.instruction.index in relevant
+        if port.computes or step.access is not None:
+            _write_step(port, step)
+    port.computes = True
     ending = None
     if block.terminator is not None:
-        step = block.terminator
-        port.marks, port.step = Marks(), step
-        port.guard = _guard_of(port, step)
-        ending = read_ending(port, step)
-        marks[step.instruction.index] = port.marks
+        port.step = block.terminator
+        port.guard = _guard_of(port, block.terminator)
+        ending = read_ending(port, block.terminator)
     return _Draft(block, emitter.lines, emitter.memo, port.group, port.state, ending)
 
 
-def _write_step(port: LlvmPort, step: Step) -> Marks:
-    port.marks, port.step = Marks(), step
+def _write_step(port: LlvmPort, step: Step) -> None:
+    port.step = step
     port.guard = _guard_of(port, step)
     if step.action is not None:
         step.action(port)
@@ -99,13 +101,12 @@ def _write_step(port: LlvmPort, step: Step) -> Marks:
         run_inline_control(port, step.instruction)
     else:
         raise UnsupportedError(step.unknown_because)
-    return port.marks
 
 
 def _guard_of(port: LlvmPort, step: Step) -> Operand | None:
     if step.guard_slot is None:
         return None
-    if step.guard_slot >= 0 and step.guard_slot in (519, 527):
+    if step.guard_slot in _ALWAYS:
         value = port.algebra.predicate(True)  # noqa: FBT003 - a value
     else:
         value = port.read_slot(step.guard_slot)
