@@ -19,7 +19,7 @@ from sectorwise.machine.native.loop import ENTRY, write_loop
 from sectorwise.machine.native.relevance import find_relevant
 from sectorwise.machine.native.routines import find_routines
 from sectorwise.machine.native.session import close_session, open_session, run_blocks
-from sectorwise.machine.native.suitability import check_suitability
+from sectorwise.machine.native.suitability import check_certainty, check_order
 from sectorwise.machine.native.translate import translate
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.numpy_engine import execute
@@ -60,9 +60,9 @@ def execute_native(
         raise UnsupportedError("observers see requests in the reference engine alone")
     program = decode(bound.kernel)
     flow = find_flow(program)
-    check_suitability(flow, bound)
-    relevant = find_relevant(flow)
-    execution = _run(bound, options, Plan(program, flow, host, frozenset(relevant)), progress)
+    check_certainty(flow, bound)
+    relevant = frozenset(find_relevant(flow))
+    execution = _run(bound, options, Plan(program, flow, host, relevant), progress)
     if all(step.instruction.index in relevant for step in flow.steps() if _writes_buffers(step)):
         return execution
     return replace(execution, read_buffer=_read_later(bound, options, Plan(program, flow, host, None)))
@@ -103,6 +103,7 @@ def _read_later(bound: BoundLaunch, options: ExecutionOptions, plan: Plan) -> Ca
 def _run(
     bound: BoundLaunch, options: ExecutionOptions, plan: Plan, progress: Callable[[int, int], None] | None
 ) -> Execution:
+    check_order(plan.flow, plan.relevant)
     tally = _open_tally(bound, options, plan.program)
     banks = {bank: len(content) for bank, content in bound.banks.items()}
     translation = translate(plan.program, plan.flow, banks, plan.relevant)

@@ -82,13 +82,15 @@ ALLOCATION = {"base": 0, "size": 8, "host": 16, "flags": 24}
 ALLOCATION_BYTES = 32
 LOADED, STORED = 1, 2
 
-# A memory instruction: the buffer that it reached last, and its last address patterns, each with how often it came.
+# A memory instruction: the buffer that it reached last, and address patterns, each with how often it came. `recent`
+# holds the number of the pattern that came last for each of some places and masks.
 PATTERN = {"hits": 0, "mask": 8, "place": 12, "kind": 16, "other_place": 20, "differences": 64, "others": 320, "sizes": 448}
 PATTERN_BYTES = 64 + LONG_ROW
 COPY_PATTERN_BYTES = PATTERN_BYTES + 2 * WORD_ROW
-PATTERN_SLOTS = 32
-SITE = {"allocation": 0, "number": 8, "width": 12, "patterns": 64}
-SITE_BYTES = 64 + PATTERN_SLOTS * COPY_PATTERN_BYTES
+PATTERN_BITS = 8
+RECENT_BITS = 6
+SITE = {"allocation": 0, "number": 8, "width": 12, "touched": 16, "recent": 64, "patterns": 64 + (4 << RECENT_BITS)}
+SITE_BYTES = SITE["patterns"] + (COPY_PATTERN_BYTES << PATTERN_BITS)
 
 # Kinds of patterns: each lane for itself; all lanes one after the other; one address for all active lanes.
 SCATTERED, CONSECUTIVE, ONE_PLACE = 0, 1, 2

@@ -16,6 +16,18 @@ if TYPE_CHECKING:
     from sectorwise.machine.program import Step
 
 
+Guard = tuple[int, bool]
+"""A predicate's slot, and whether it is negated."""
+
+Need = tuple[int, Guard | None]
+"""A slot whose value matters, everywhere or where a guard holds."""
+
+
+def guard_of(step: Step) -> Guard | None:
+    """The guard of an instruction."""
+    return None if step.guard_slot is None else (step.guard_slot, step.guard_negated)
+
+
 def reached_spaces(space: Space) -> set[Space]:
     """Spaces whose memory an access of one may touch."""
     if space is Space.GENERIC:
@@ -36,7 +48,7 @@ def find_relevant(flow: Flow) -> set[int]:
 
 def _search(flow: Flow, relevant: set[int], spaces: set[Space]) -> None:
     """Backwards along the flow graph, to a fixed point."""
-    begins: dict[int, set[int]] = {start: set() for start in flow.blocks}
+    begins: dict[int, set[Need]] = {start: set() for start in flow.blocks}
     before: dict[int, list[int]] = {start: [] for start in flow.blocks}
     for start, successors in flow.leads.items():
         for successor in successors:
@@ -45,33 +57,40 @@ def _search(flow: Flow, relevant: set[int], spaces: set[Space]) -> None:
     while waiting:
         start = waiting.pop()
         block = flow.blocks[start]
-        slots: set[int] = set().union(*(begins[successor] for successor in flow.leads[start]))
+        needs: set[Need] = set().union(*(begins[successor] for successor in flow.leads[start]))
         if block.terminator is not None:
-            slots |= flow.marks[block.terminator.instruction.index].reads
+            needs |= {(slot, None) for slot in flow.marks[block.terminator.instruction.index].reads}
         for step in reversed(block.steps):
-            _pass(step, flow.marks[step.instruction.index], slots, relevant, spaces)
-        if not slots <= begins[start]:
-            begins[start] |= slots
+            _pass(step, flow.marks[step.instruction.index], needs, relevant, spaces)
+        if not needs <= begins[start]:
+            begins[start] |= needs
             waiting.extend(before[start])
 
 
-def _pass(step: Step, marks: Marks, slots: set[int], relevant: set[int], spaces: set[Space]) -> None:
-    """Slots that matter before an instruction, from those that matter behind it."""
-    index = step.instruction.index
-    matters = bool(marks.writes & slots) or step.is_control
+def _pass(step: Step, marks: Marks, needs: set[Need], relevant: set[int], spaces: set[Space]) -> None:
+    """What matters before an instruction, from what matters behind it."""
+    guard = guard_of(step)
+    matters = step.is_control or any(
+        slot in marks.writes and not (guard is not None and other == (guard[0], not guard[1])) for slot, other in needs
+    )
     if marks.stores is not None and marks.stores in spaces:
         matters = True
+    is_barrier = any(slot >= BARRIER for slot in marks.writes)
+    if not is_barrier:
+        needs -= {need for need in needs if need[0] in marks.writes and (guard is None or need[1] == guard)}
+    # Behind a change of its predicate, a guard says nothing of what it lets through before.
+    stale = {need for need in needs if need[1] is not None and need[1][0] in marks.writes}
+    needs -= stale
+    needs |= {(slot, None) for slot, _ in stale}
     if matters:
-        relevant.add(index)
-        if step.guard_slot is None and not any(slot >= BARRIER for slot in marks.writes):
-            slots -= marks.writes
-        slots |= marks.reads
+        relevant.add(step.instruction.index)
+        needs |= {(slot, guard) for slot in marks.reads}
         if marks.loads is not None:
             spaces |= reached_spaces(marks.loads)
+    elif step.access is not None:
+        decides = marks.reads if step.access.operation is Operation.ASYNC_COPY else set(step.address_slots)
+        needs |= {(slot, guard) for slot in decides}
+    else:
         return
-    if step.access is not None:
-        slots.update(step.address_slots)
-        if step.guard_slot is not None:
-            slots.add(step.guard_slot)
-        if step.access.operation is Operation.ASYNC_COPY:
-            slots |= marks.reads
+    if guard is not None:
+        needs.add((guard[0], None))

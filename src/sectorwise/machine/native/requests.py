@@ -15,8 +15,9 @@ from sectorwise.machine.native.layout import (
     LOG_COLUMNS,
     ONE_PLACE,
     PATTERN,
+    PATTERN_BITS,
     PATTERN_BYTES,
-    PATTERN_SLOTS,
+    RECENT_BITS,
     SCATTERED,
     SITE,
     WIDE_COLUMNS,
@@ -81,14 +82,38 @@ def _relate(code: Code, kind: str, row: str, lane: str, inside: str) -> tuple[st
     return differences, code.value(f"and i32 {low}, {_PERIOD_MASK}")
 
 
-def _slot(code: Code, place: str, size: int) -> str:
-    """The pattern in which a request is looked up."""
+def _recent(code: Code, place: str, size: int) -> tuple[str, str]:
+    """The pattern that came last for this place and mask, and where its number is kept."""
     mixed = code.value(f"mul i32 %mask, {_GOLDEN}")
-    high = code.value(f"lshr i32 {mixed}, 27")
-    index = code.value(f"xor i32 {code.value(f'lshr i32 {place}, 2')}, {high}")
-    slot = code.value(f"zext i32 {code.value(f'and i32 {index}, {PATTERN_SLOTS - 1}')} to i64")
-    offset = code.value(f"mul i64 {slot}, {size}")
+    high = code.value(f"lshr i32 {mixed}, {32 - RECENT_BITS}")
+    index = code.value(f"xor i32 {code.value(f'lshr i32 {place}, 1')}, {high}")
+    slot = code.value(f"zext i32 {code.value(f'and i32 {index}, {(1 << RECENT_BITS) - 1}')} to i64")
+    kept = code.at(code.at("%site", SITE["recent"]), slot, "i32")
+    return _pattern(code, code.load("i32", kept), size), kept
+
+
+def _pattern(code: Code, number: str, size: int) -> str:
+    offset = code.value(f"mul i64 {code.value(f'zext i32 {number} to i64')}, {size}")
     return code.at(code.at("%site", SITE["patterns"]), offset)
+
+
+def _find_pattern(code: Code, key: str, rows: list[tuple[str, str]], kept: str, size: int) -> str:
+    """The pattern in which a request belongs by all that it is, made the last one of its place and mask."""
+    sums = []
+    for turn, (kind, values) in enumerate(rows):
+        words = values if kind == "i32" else code.value(f"trunc {_LONGS} {values} to {_VECTOR}")
+        factors = "<" + ", ".join(f"i32 {(_GOLDEN * (2 * lane + 64 * turn + 1)) & 0xFFFFFFFF}" for lane in range(LANES)) + ">"
+        sums.append(code.value(f"mul {_VECTOR} {words}, {factors}"))
+    total = sums[0]
+    for more in sums[1:]:
+        total = code.value(f"add {_VECTOR} {total}, {more}")
+    number = code.value(f"call i32 @llvm.vector.reduce.add.v32i32({_VECTOR} {total})")
+    for part in (f"trunc i64 {key} to i32", f"trunc i64 {code.value(f'lshr i64 {key}, 32')} to i32"):
+        number = code.value(f"mul i32 {code.value(f'xor i32 {number}, {code.value(part)}')}, {_GOLDEN}")
+    number = code.value(f"lshr i32 {number}, {32 - PATTERN_BITS}")
+    code.store("i32", number, kept)
+    code.store("i32", 1, "%site", SITE["touched"])
+    return _pattern(code, number, size)
 
 
 def _differs(code: Code, kind: str, values: str, pattern: str, field: str) -> str:
@@ -129,16 +154,24 @@ def _note(name: str, kind: str) -> Code:
     code = Code(name, "ptr", "ptr %ctx, ptr %site, i32 %mask")
     lane = lane_of(code, "%mask")
     differences, place = _relate(code, kind, "addresses", lane, booleans(code, "%mask"))
-    pattern, key = _slot(code, place, PATTERN_BYTES), _key(code, place)
-    other = code.value(f"icmp ne i64 {code.load('i64', pattern, PATTERN['mask'])}, {key}")
-    new = code.value(f"or i1 {other}, {_differs(code, kind, differences, pattern, 'differences')}")
-    with code.when(new):
-        code.run(f"evict.{kind}", f"ptr %ctx, ptr %site, ptr {pattern}")
-        code.store("i64", key, pattern, PATTERN["mask"])
-        code.store(f"<{LANES} x {kind}>", differences, pattern, PATTERN["differences"], 64)
-        code.store("i32", _kind_of(code, kind, differences), pattern, PATTERN["kind"])
-    code.bump("i64", pattern, 1, PATTERN["hits"])
-    code.give(pattern)
+    (pattern, kept), key = _recent(code, place, PATTERN_BYTES), _key(code, place)
+
+    def is_new(candidate: str) -> str:
+        other = code.value(f"icmp ne i64 {code.load('i64', candidate, PATTERN['mask'])}, {key}")
+        return code.value(f"or i1 {other}, {_differs(code, kind, differences, candidate, 'differences')}")
+
+    chosen = code.variable("ptr", pattern)
+    with code.when(is_new(pattern)):
+        second = _find_pattern(code, key, [(kind, differences)], kept, PATTERN_BYTES)
+        code.store("ptr", second, chosen)
+        with code.when(is_new(second)):
+            code.run(f"evict.{kind}", f"ptr %ctx, ptr %site, ptr {second}")
+            code.store("i64", key, second, PATTERN["mask"])
+            code.store(f"<{LANES} x {kind}>", differences, second, PATTERN["differences"], 64)
+            code.store("i32", _kind_of(code, kind, differences), second, PATTERN["kind"])
+    result = code.load("ptr", chosen)
+    code.bump("i64", result, 1, PATTERN["hits"])
+    code.give(result)
     return code
 
 
@@ -196,22 +229,29 @@ def _note_copy() -> Code:
     others, other_place = _relate(code, "i32", "others", lane, inside)
     asked = code.load(_VECTOR, "%ctx", CONTEXT["sizes"], 64)
     sizes = code.value(f"select <{LANES} x i1> {inside}, {_VECTOR} {asked}, {_VECTOR} zeroinitializer")
-    pattern, key = _slot(code, place, COPY_PATTERN_BYTES), _key(code, place)
-    new = code.value(f"icmp ne i64 {code.load('i64', pattern, PATTERN['mask'])}, {key}")
-    moved = code.value(f"icmp ne i32 {code.load('i32', pattern, PATTERN['other_place'])}, {other_place}")
-    tests = [moved, _differs(code, "i64", differences, pattern, "differences")]
-    tests += [_differs(code, "i32", others, pattern, "others"), _differs(code, "i32", sizes, pattern, "sizes")]
-    for test in tests:
-        new = code.value(f"or i1 {new}, {test}")
-    with code.when(new):
-        code.run("evict_copy", f"ptr %ctx, ptr %site, ptr {pattern}")
-        code.store("i64", key, pattern, PATTERN["mask"])
-        code.store("i32", other_place, pattern, PATTERN["other_place"])
-        code.store(_LONGS, differences, pattern, PATTERN["differences"], 64)
-        code.store(_VECTOR, others, pattern, PATTERN["others"], 64)
-        code.store(_VECTOR, sizes, pattern, PATTERN["sizes"], 64)
-    code.bump("i64", pattern, 1, PATTERN["hits"])
-    code.give(pattern)
+    (pattern, kept), key = _recent(code, place, COPY_PATTERN_BYTES), _key(code, place)
+    rows = {"differences": ("i64", differences), "others": ("i32", others), "sizes": ("i32", sizes)}
+
+    def is_new(candidate: str) -> str:
+        new = code.value(f"icmp ne i64 {code.load('i64', candidate, PATTERN['mask'])}, {key}")
+        moved = code.value(f"icmp ne i32 {code.load('i32', candidate, PATTERN['other_place'])}, {other_place}")
+        for test in [moved, *(_differs(code, kind, value, candidate, field) for field, (kind, value) in rows.items())]:
+            new = code.value(f"or i1 {new}, {test}")
+        return new
+
+    chosen = code.variable("ptr", pattern)
+    with code.when(is_new(pattern)):
+        second = _find_pattern(code, key, list(rows.values()), kept, COPY_PATTERN_BYTES)
+        code.store("ptr", second, chosen)
+        with code.when(is_new(second)):
+            code.run("evict_copy", f"ptr %ctx, ptr %site, ptr {second}")
+            code.store("i64", key, second, PATTERN["mask"])
+            code.store("i32", other_place, second, PATTERN["other_place"])
+            for field, (kind, value) in rows.items():
+                code.store(f"<{LANES} x {kind}>", value, second, PATTERN[field], 64)
+    result = code.load("ptr", chosen)
+    code.bump("i64", result, 1, PATTERN["hits"])
+    code.give(result)
     return code
 
 

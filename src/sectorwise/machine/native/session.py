@@ -212,7 +212,9 @@ def close_session(session: Session) -> npt.NDArray[np.int64]:
     for place, index in enumerate(session.order):
         access = session.counters[index].access
         for space in range(SITES_A_REQUEST):
-            rows = read_patterns(session.regions["sites"], SITES_A_REQUEST * place + space, access)
-            record_log(session.counters, session.order, rows)
+            number = SITES_A_REQUEST * place + space
+            if session.regions["sites"].get(number * SITE_BYTES + SITE["touched"], "i"):
+                rows = read_patterns(session.regions["sites"], number, access)
+                record_log(session.counters, session.order, rows)
     region = session.regions["issued"]
     return np.array(region.view(np.int64, 0, len(region.octets) // 8), np.int64).reshape(-1, 2)

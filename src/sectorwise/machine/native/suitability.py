@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.effects import destinations
 from sectorwise.machine.native.flow import steps_of
-from sectorwise.machine.native.relevance import reached_spaces
+from sectorwise.machine.native.relevance import Guard, guard_of, reached_spaces
 from sectorwise.machine.native.unsupported import UnsupportedError
 
 if TYPE_CHECKING:
@@ -21,14 +21,8 @@ _FLOATS = ("F16", "F32", "F64", "BF16")
 _ORDERED_LOADS = frozenset({"STRONG", "VOLATILE"})
 
 
-def check_suitability(flow: Flow, bound: BoundLaunch) -> None:
-    """Raises UnsupportedError where the launch needs what only the reference engine has."""
-    _check_certainty(flow, bound)
-    _check_order(flow)
-
-
-def _check_certainty(flow: Flow, bound: BoundLaunch) -> None:
-    """Values that are not known, or inexact, must reach no address, guard or branch."""
+def check_certainty(flow: Flow, bound: BoundLaunch) -> None:
+    """Raises UnsupportedError where values that are not known, or inexact, may reach an address, guard or branch."""
     noisy = any(allocation.buffer.contents.kind == "noise" for allocation in bound.allocations)
     doubtful: set[Space] = {Space.GLOBAL, Space.GENERIC} if noisy else set()
     while True:
@@ -38,48 +32,81 @@ def _check_certainty(flow: Flow, bound: BoundLaunch) -> None:
             return
 
 
+Doubts = dict[int, frozenset[Guard]]
+"""Slots that may be in doubt, and the guards under which they are not."""
+
+
 def _follow(flow: Flow, doubtful: set[Space]) -> None:
     """Doubt along the flow graph, to a fixed point; `doubtful` gains the spaces that doubtful values are stored to."""
-    begins: dict[int, set[int]] = {start: set() for start in flow.blocks}
+    begins: dict[int, Doubts] = {start: {} for start in flow.blocks}
     waiting = list(flow.blocks)
     while waiting:
         start = waiting.pop()
-        block = flow.blocks[start]
-        slots = set(begins[start])
-        for step in steps_of(block):
-            _follow_step(step, flow.marks[step.instruction.index], slots, doubtful)
+        doubts = dict(begins[start])
+        for step in steps_of(flow.blocks[start]):
+            _follow_step(step, flow.marks[step.instruction.index], doubts, doubtful)
         for successor in flow.leads[start]:
-            if not slots <= begins[successor]:
-                begins[successor] |= slots
+            if _join(begins[successor], doubts):
                 waiting.append(successor)
 
 
-def _follow_step(step: Step, marks: Marks, slots: set[int], doubtful: set[Space]) -> None:
-    decides = set(step.address_slots)
-    if step.guard_slot is not None:
-        decides.add(step.guard_slot)
-    if step.action is None:
-        # Branches and waits decide by all that they read.
-        decides |= marks.reads
-    if decides & slots:
+def _join(known: Doubts, more: Doubts) -> bool:
+    """Adds doubts from another way to a place; says whether that changed anything."""
+    changed = False
+    for slot, clean in more.items():
+        joined = known[slot] & clean if slot in known else clean
+        if known.get(slot) != joined:
+            known[slot] = joined
+            changed = True
+    return changed
+
+
+def _follow_step(step: Step, marks: Marks, doubts: Doubts, doubtful: set[Space]) -> None:
+    guard = guard_of(step)
+
+    def in_doubt(slot: int) -> bool:
+        return slot in doubts and guard not in doubts[slot]
+
+    # Branches and waits decide by all that they read.
+    decides = marks.reads if step.action is None else set(step.address_slots)
+    if step.guard_slot in doubts or any(in_doubt(slot) for slot in decides):
         raise UnsupportedError(f"{step.instruction.text} may depend on a value that is inexact or not known")
-    in_doubt = marks.inexact or marks.unknown or bool(marks.reads & slots)
-    in_doubt |= marks.loads is not None and bool(reached_spaces(marks.loads) & doubtful)
-    if in_doubt:
-        slots |= marks.writes
-        if marks.stores is not None:
-            doubtful |= reached_spaces(marks.stores)
-    elif step.guard_slot is None:
-        slots -= marks.writes
+    doubt = marks.inexact or marks.unknown or any(in_doubt(slot) for slot in marks.reads)
+    doubt |= marks.loads is not None and bool(reached_spaces(marks.loads) & doubtful)
+    if doubt and marks.stores is not None:
+        doubtful |= reached_spaces(marks.stores)
+    _write(marks.writes, guard, doubts, doubt=doubt)
 
 
-def _check_order(flow: Flow) -> None:
-    """What depends on the order of warps within a loop runs as the reference engine orders them."""
+def _write(writes: set[int], guard: Guard | None, doubts: Doubts, *, doubt: bool) -> None:
+    """Doubts behind a write under a guard."""
+    for slot in writes:
+        clean = doubts.get(slot)
+        if guard is None:
+            doubts.pop(slot, None)
+            if doubt:
+                doubts[slot] = frozenset()
+        elif doubt:
+            opposite = (guard[0], not guard[1])
+            doubts[slot] = frozenset({opposite}) if clean is None else clean - {guard}
+        elif clean is not None:
+            doubts[slot] = clean | {guard}
+    # Behind a change of its predicate, a guard says nothing of what it let through.
+    for slot, clean in list(doubts.items()):
+        doubts[slot] = frozenset(each for each in clean if each[0] not in writes)
+
+
+def check_order(flow: Flow, relevant: frozenset[int] | None) -> None:
+    """Raises UnsupportedError where values that matter depend on the order of warps within a loop.
+
+    Outside of loops, and for updates that commute, all warps of a block in turn are the reference engine's order.
+    """
     looping = _find_looping(flow.leads)
     for start, block in flow.blocks.items():
         if start in looping:
             for step in block.steps:
-                if step.access is not None and _shows_order(step):
+                matters = relevant is None or step.instruction.index in relevant
+                if step.access is not None and matters and _shows_order(step):
                     raise UnsupportedError(f"{step.instruction.text} in a loop depends on the order of warps")
 
 

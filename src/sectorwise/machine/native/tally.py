@@ -12,8 +12,8 @@ from sectorwise.machine.native.layout import (
     LANES,
     LOG_COLUMNS,
     PATTERN,
+    PATTERN_BITS,
     PATTERN_BYTES,
-    PATTERN_SLOTS,
     SITE,
     SITE_BYTES,
     WIDE_COLUMNS,
@@ -60,7 +60,7 @@ def read_patterns(sites: Region, number: int, access: Access) -> Rows:
     start = number * SITE_BYTES + SITE["patterns"]
     is_copy = access.operation is Operation.ASYNC_COPY
     size = COPY_PATTERN_BYTES if is_copy else PATTERN_BYTES
-    octets = sites.octets[start : start + PATTERN_SLOTS * size].reshape(PATTERN_SLOTS, size)
+    octets = sites.octets[start : start + (size << PATTERN_BITS)].reshape(-1, size)
     hits = _column(octets, PATTERN["hits"], "<i8")
     octets, hits = octets[hits > 0], hits[hits > 0]
     rows = np.zeros((len(hits), WIDE_COLUMNS if is_copy else LOG_COLUMNS), np.int64)
