@@ -67,11 +67,12 @@ def _follow_step(step: Step, marks: Marks, doubts: Doubts, doubtful: set[Space])
     def in_doubt(slot: int) -> bool:
         return slot in doubts and guard not in doubts[slot]
 
-    # Branches and waits decide by all that they read.
+    # Branches and waits decide by all that they read, memory accesses by address and guard.
     decides = marks.reads if step.action is None else set(step.address_slots)
-    if step.guard_slot in doubts or any(in_doubt(slot) for slot in decides):
+    guarded = step.guard_slot in doubts and (step.access is not None or step.action is None)
+    if guarded or any(in_doubt(slot) for slot in decides):
         raise UnsupportedError(f"{step.instruction.text} may depend on a value that is inexact or not known")
-    doubt = marks.inexact or marks.unknown or any(in_doubt(slot) for slot in marks.reads)
+    doubt = marks.inexact or marks.unknown or any(in_doubt(slot) for slot in marks.reads) or step.guard_slot in doubts
     doubt |= marks.loads is not None and bool(reached_spaces(marks.loads) & doubtful)
     if doubt and marks.stores is not None:
         doubtful |= reached_spaces(marks.stores)
