@@ -2,6 +2,47 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
+
 from sectorwise.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    # For type checkers: at run time `_Package` finds them.
+    from sectorwise.analyze import analyze  # noqa: TC004
+    from sectorwise.counting.calculator import sectors, wavefronts  # noqa: TC004
+    from sectorwise.errors import SectorwiseError  # noqa: TC004
+    from sectorwise.model.occupancy import occupancy  # noqa: TC004
+
+__all__ = ["SectorwiseError", "__version__", "analyze", "occupancy", "sectors", "wavefronts"]
+
+_HOMES: Final = {
+    "SectorwiseError": "sectorwise.errors",
+    "analyze": "sectorwise.analyze",
+    "occupancy": "sectorwise.model.occupancy",
+    "sectors": "sectorwise.counting.calculator",
+    "wavefronts": "sectorwise.counting.calculator",
+}
+"""Modules of the public names, imported when a name is first used: NumPy alone takes longer than an import may."""
+
+
+class _Package(ModuleType):
+    """The package, whose functions are found in their modules when they are asked for."""
+
+    def __getattr__(self, name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        return getattr(importlib.import_module(_HOMES[name]), name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Let the import of a module not hide the function of the same name, as it would of `analyze`."""
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *__all__})
+
+
+sys.modules[__name__].__class__ = _Package

@@ -4,54 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sectorwise.errors import UnknownDeviceError, UnsupportedDeviceError
+from sectorwise.provenance import Alternative, Basis, Provenance, Source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-Number = int | float | str | tuple[int, ...]
-"""What a data file may hold as a value: a number, a memory type, or a tuple of sizes."""
-
-
-class Basis(StrEnum):
-    """How a source was used: `recalled` is a known document that was not read again, `assumed` a mere default."""
-
-    MEASURED = "measured"
-    READ = "read"
-    DERIVED = "derived"
-    RECALLED = "recalled"
-    ASSUMED = "assumed"
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where a number comes from."""
-
-    title: str
-    basis: Basis
-
-
-@dataclass(frozen=True, slots=True)
-class Alternative:
-    """Another value that another source gives for the same quantity."""
-
-    value: Number
-    source: Source
-    note: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """The source of one field, what has to be said of it, and what other sources say instead."""
-
-    field: str
-    source: Source
-    note: str | None = None
-    alternatives: tuple[Alternative, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +23,8 @@ class Capability:
     what the driver takes of each block's shared memory; `carveouts_bytes` are the sizes that shared memory can be
     configured to, ascending, and L1 has what it leaves of `unified_l1_shared_bytes`. `barriers_per_sm` is the pool
     that resident blocks share, None where it is not a limit. `carveout_ample_bytes` is the largest configuration of
-    shared memory that the driver picks for more blocks than can be resident, None where that was not measured.
+    shared memory that the driver picks for more blocks than can be resident, `taken_branch_cycles` what a taken branch
+    costs beyond its stated stall; None where that was not measured.
     """
 
     compute_capability: tuple[int, int]
@@ -91,6 +52,7 @@ class Capability:
     sector_bytes: int
     barriers_per_sm: int | None = None
     carveout_ample_bytes: int | None = None
+    taken_branch_cycles: int | None = None
     notes: tuple[str, ...] = ()
     provenance: tuple[Provenance, ...] = field(default=(), repr=False)
 
@@ -176,13 +138,34 @@ class Bandwidth:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryTiming:
+    """How long requests to DRAM take, measured by a warp that chases pointers; cycles are of `clock_mhz`.
+
+    `latency_cycles` are quantiles, at `probabilities`, of idle requests of one 128-byte line; each further line of a
+    request adds `further_line_cycles`. `queue_service_ns` is the service time of the queue whose mean wait is what
+    load adds to the latency (of a queue with fixed service times); neighbouring bytes within `queue_span_bytes` wait
+    in one queue.
+    """
+
+    source: Source
+    clock_mhz: int
+    probabilities: tuple[float, ...]
+    latency_cycles: tuple[float, ...]
+    further_line_cycles: float
+    queue_span_bytes: int
+    queue_service_ns: float
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceSpec:
     """One GPU of `vendor` NVIDIA or AMD.
 
     `architecture` is the compute capability (`9.0`) or AMD's name (`gfx942`); exactly one of `capability` and
     `compute_unit` is set. `sm_count` counts streaming multiprocessors, or compute units. `memory_gb` is the figure
     of the product's name; `memory_bandwidth_gbs` the theoretical 1e9 bytes/s. `dram_fetch_bytes` is what one missed
-    sector fetches. `latency_from` names the nearest device whose latencies were measured, if this one's were not.
+    sector fetches; `l2_read_gbs` what all SMs together were seen to read from the L2. `latency_from` names the nearest
+    device whose latencies were measured, if this one's were not; `memory_timing` is None where bytes in flight were
+    not measured.
     """
 
     id: str
@@ -205,11 +188,13 @@ class DeviceSpec:
     l2_partitions: int | None = None
     mall_bytes: int | None = None
     dram_fetch_bytes: int | None = None
+    l2_read_gbs: float | None = None
     memory_clock_mhz: int | None = None
     memory_bus_bits: int | None = None
     latencies: tuple[Latency, ...] = ()
     latency_from: str | None = None
     bandwidths: tuple[Bandwidth, ...] = ()
+    memory_timing: MemoryTiming | None = None
     notes: tuple[str, ...] = ()
     provenance: tuple[Provenance, ...] = field(default=(), repr=False)
 
@@ -330,6 +315,7 @@ def _load(identifier: str) -> DeviceSpec:
         latencies=tuple(Latency(**_resolve(row, sources)) for row in data.get("latencies", ())),
         latency_from=data.get("latency_from"),
         bandwidths=tuple(Bandwidth(**_resolve(row, sources)) for row in data.get("bandwidths", ())),
+        memory_timing=MemoryTiming(**_resolve(data["memory_timing"], sources)) if "memory_timing" in data else None,
         notes=tuple(data.get("notes", ())),
         provenance=_read_provenance(data),
         **_values(data["numbers"]),

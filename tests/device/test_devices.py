@@ -7,7 +7,6 @@ from dataclasses import fields
 import pytest
 
 from sectorwise.device import (
-    Basis,
     Capability,
     ComputeUnit,
     DeviceSpec,
@@ -19,6 +18,7 @@ from sectorwise.device import (
     require_sass,
 )
 from sectorwise.errors import UnknownDeviceError, UnsupportedDeviceError
+from sectorwise.provenance import Basis
 
 KIB = 1024
 MIB = 1024 * KIB

@@ -6,11 +6,13 @@ import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sectorwise.binary.cubin import read_cubin
+from sectorwise.binary.ir import Control, Instruction, Kernel, Location, Parameter, Resources, Target
+from sectorwise.binary.parser import parse_statement
 from sectorwise.binding import BoundLaunch, bind
 from sectorwise.device import load_device
 from sectorwise.frontends.base import CompileRequest
@@ -23,8 +25,6 @@ from sectorwise.machine.numpy_engine import execute
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from sectorwise.binary.ir import Kernel
-
 _DEVICES = {"sm_80": "a100-80-sxm", "sm_90": "h200", "sm_120": "rtx5090"}
 
 
@@ -35,11 +35,11 @@ class Run:
     bound: BoundLaunch
     execution: Execution
 
-    def output(self, number: int, dtype: npt.DTypeLike = np.int32) -> npt.NDArray[np.generic]:
+    def output(self, number: int, dtype: npt.DTypeLike = np.int32) -> npt.NDArray[Any]:
         """What buffer `number` holds at the end."""
         return self.execution.read_buffer(number).view(dtype)
 
-    def given(self, number: int) -> npt.NDArray[np.generic]:
+    def given(self, number: int) -> npt.NDArray[Any]:
         """What buffer `number` held at the start."""
         return materialise(self.bound.allocations[number].buffer)
 
@@ -68,7 +68,43 @@ def run(source: str, launch: str, options: ExecutionOptions | None = None, targe
     """Compiles, binds and executes one launch."""
     config = parse_launch(launch)
     bound = bind(compile_kernels(source, target)[config.kernel], config, load_device(_DEVICES[target]))
-    return Run(bound, execute(bound, options or ExecutionOptions()))
+    return Run(bound, execute(bound, options or ExecutionOptions(step_limit=500_000)))
+
+
+def run_assembly(code: str, launch: str, options: ExecutionOptions | None = None) -> Run:
+    """Executes SASS as written, one instruction a line, `name:` before the place that `(name) means; for sm_90.
+
+    The kernel takes one pointer for each argument; parameter i is at c[0x0][0x210 + 8 * i].
+    """
+    config = parse_launch(launch)
+    parameters = tuple(Parameter(i, 8 * i, 8) for i in range(len(config.arguments)))
+    resources = Resources(32, 4096, 0, 1, None)
+    kernel = Kernel(config.kernel, "sm_90", _assemble(code), parameters, 0x210, resources)
+    bound = bind(kernel, config, load_device("h200"))
+    return Run(bound, execute(bound, options or ExecutionOptions(step_limit=500_000)))
+
+
+def _assemble(code: str) -> tuple[Instruction, ...]:
+    lines = [line.strip() for line in code.splitlines() if line.strip()]
+    labels: dict[str, int] = {}
+    texts: list[str] = []
+    for line in lines:
+        if line.endswith(":"):
+            labels[line[:-1]] = 16 * len(texts)
+        else:
+            texts.append(line)
+    made = []
+    for index, text in enumerate(texts):
+        parsed = parse_statement(text)
+        operands = tuple(Target(labels[o.symbol or ""]) if isinstance(o, Target) else o for o in parsed.operands)
+        location = Location("test.sass", index + 1)
+        control = Control(0, False, 7, 7, 0, 0)  # noqa: FBT003
+        made.append(
+            Instruction(
+                index, 16 * index, parsed.opcode, parsed.modifiers, parsed.guard, operands, text, 0, control, location
+            )
+        )
+    return tuple(made)
 
 
 def find_line(source: str, text: str) -> int:

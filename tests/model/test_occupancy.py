@@ -73,7 +73,7 @@ def test_every_recorded_carveout_is_the_one_that_the_driver_picked() -> None:
 
 
 def test_the_carveout_sweep_is_reproduced_row_by_row() -> None:
-    with (MEASURED / "carveout_sweep.csv").open(newline="") as file:
+    with (MEASURED.parent / "device" / "carveout_sweep.csv").open(newline="") as file:
         rows = [{key: float(value) for key, value in row.items()} for row in csv.DictReader(file)]
     assert len(rows) == 2097
     assert {row["static_bytes"] for row in rows} == {0, 16, 1024, 8192}
@@ -307,3 +307,18 @@ def test_the_curve_over_block_sizes_has_a_step_for_each_number_of_warps() -> Non
     assert steps[7].warps_per_sm == 24
     with pytest.raises(ArgumentError, match="fixed limit"):
         trace_occupancy(occupancy(256, 72, device="h200"), Limiter.BLOCKS)
+
+
+@pytest.mark.parametrize("resource", [Limiter.REGISTERS, Limiter.SHARED])
+def test_the_nearest_cliffs_are_the_neighbours_on_the_curve(resource: Limiter) -> None:
+    generator = np.random.default_rng(11)
+    for _ in range(12):
+        at = occupancy(
+            int(generator.integers(1, 257)), int(generator.integers(1, 129)), int(generator.integers(100_000))
+        )
+        curve = trace_occupancy(at, resource)
+        value = at.registers_per_thread if resource is Limiter.REGISTERS else at.shared_bytes_per_block
+        here = next(place for place, step in enumerate(curve) if step.first <= value <= step.last)
+        found = find_cliffs(at, resource)
+        assert found.gain == (curve[here - 1] if here else None)
+        assert found.loss == (curve[here + 1] if here + 1 < len(curve) else None)

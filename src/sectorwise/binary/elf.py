@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from sectorwise.errors import CorruptBinaryError
 
 MACHINE_CUDA = 190
+RELOCATABLE = 1
+"""Kind of a file that still has to be linked (`nvcc -dc`)."""
 SECTION_NULL = 0
 SECTION_PROGBITS = 1
 SECTION_SYMTAB = 2
@@ -45,6 +47,7 @@ class Section:
     kind: int
     file_offset: int
     size_bytes: int
+    flags: int
     link: int
     info: int
 
@@ -84,6 +87,7 @@ class ElfImage:
 
     data: bytes
     origin: str
+    kind: int
     flags: int
     abi_version: int
     sections: tuple[Section, ...]
@@ -109,7 +113,7 @@ def read_elf(data: bytes, origin: str) -> ElfImage:
     """
     if len(data) < _HEADER.size:
         raise _corrupt(origin, len(data), f"a cubin's header has {_HEADER.size} bytes and the file ends here")
-    ident, _, machine, _, _, _, section_table, flags, *_, entry_bytes, count, names_index = _HEADER.unpack_from(data)
+    ident, kind, machine, _, _, _, section_table, flags, *_, entry_bytes, count, names_index = _HEADER.unpack_from(data)
     if ident[:4] != _MAGIC:
         raise _corrupt(origin, 0, f"a cubin starts with {_MAGIC!r}, this file with {ident[:4]!r}")
     if ident[4:6] != _CLASS_64_LITTLE:
@@ -120,6 +124,7 @@ def read_elf(data: bytes, origin: str) -> ElfImage:
     return ElfImage(
         data=data,
         origin=origin,
+        kind=kind,
         flags=flags,
         abi_version=ident[8],
         sections=sections,
@@ -157,10 +162,11 @@ def _read_sections(
         if size > _LARGEST_SECTION_BYTES:
             raise _corrupt(origin, at + 32, f"section {i} claims 0x{size:x} bytes")
     names = data[rows[names_index][4] : rows[names_index][4] + rows[names_index][5]]
-    return tuple(
-        Section(i, _read_name(origin, names, row[0], table + i * _SECTION.size), row[1], row[4], row[5], row[6], row[7])
-        for i, row in enumerate(rows)
-    )
+    sections = []
+    for i, (name, kind, row_flags, _, offset, size, link, info, *_) in enumerate(rows):
+        spelled = _read_name(origin, names, name, table + i * _SECTION.size)
+        sections.append(Section(i, spelled, kind, offset, size, row_flags, link, info))
+    return tuple(sections)
 
 
 def _read_name(origin: str, names: bytes, offset: int, at: int) -> str:

@@ -134,6 +134,18 @@ class Handle:
 
 
 @dataclass(frozen=True, slots=True)
+class AddressHalf:
+    """`32@lo($str)`: half of a variable's address plus `addend`, which the loader writes into the code.
+
+    The linker and compilers before 12.4 make these; otherwise addresses are loaded from constant bank 4.
+    """
+
+    symbol: str
+    is_high: bool
+    addend: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Keyword:
     """A word of the instruction's own: `PR` (all predicates), `2D` and `ARRAY_2D` (textures), `gsb0`."""
 
@@ -159,6 +171,7 @@ Operand = (
     | ConvergenceBarrier
     | Scoreboard
     | Handle
+    | AddressHalf
     | Keyword
     | OtherOperand
 )

@@ -27,6 +27,8 @@ _BANK_LAYOUT = struct.Struct("<IHH")
 _PAIR_LAYOUT = struct.Struct("<II")
 _THREADS_LAYOUT = struct.Struct("<III")
 _SIZE_SHIFT = 18
+_UNKNOWN = 0xFFFFFFFF
+"""What compilers before 12.8 write for the stack of a function that recurs."""
 _MOST_REGISTERS = 255
 _MOST_LOCAL_BYTES = 1 << 20
 _MOST_BANK_BYTES = 1 << 16
@@ -72,6 +74,8 @@ def read_function_table(image: ElfImage) -> FunctionTable:
     for attribute in _read_attributes(image, section) if section else []:
         if attribute.code in found:
             symbol, value = _unpack(image, attribute, _PAIR_LAYOUT)
+            if value == _UNKNOWN:
+                continue
             most = _MOST_REGISTERS if attribute.code == _REGISTERS else _MOST_LOCAL_BYTES
             if value > most:
                 why = f"attribute 0x{attribute.code:02x} says {value} for a thread, {most} is the most there can be"

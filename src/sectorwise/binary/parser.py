@@ -10,6 +10,7 @@ from sectorwise.binary.ir import (
     TRUE_PREDICATE,
     ZERO_REGISTER,
     Address,
+    AddressHalf,
     Constant,
     ConvergenceBarrier,
     FloatImmediate,
@@ -43,6 +44,7 @@ _ADDRESS = re.compile(
     rf"\+?(?:(?P<uniform>UR(?:\d+|Z))(?P<uniformed>{_SUFFIXES}))?\+?(?P<offset>{_OFFSET})?\]$"
 )
 _TARGET = re.compile(r"`\((?P<name>[^)]+)\)$")
+_ADDRESS_HALF = re.compile(r"32@(?P<half>lo|hi)\((?P<symbol>.+)\)$")
 _BARRIER = re.compile(r"B(?P<index>\d+)$")
 _SCOREBOARD = re.compile(r"SB(?P<index>\d+)$")
 _SPECIAL = re.compile(r"(?:SR_?[A-Za-z0-9_.]+|SRZ)$")
@@ -134,6 +136,8 @@ def parse_operand(text: str) -> Operand:
         offset = int(found["offset"] or "0", 16)
         suffixes = _suffixes(found["suffixes"])
         return Handle(found["kind"], _plain_register(found["register"]), offset, suffixes)
+    if found := _ADDRESS_HALF.match(text):
+        return AddressHalf(found["symbol"], is_high=found["half"] == "hi")
     if _KEYWORD.match(text):
         return Keyword(text)
     return OtherOperand(text)

@@ -4,21 +4,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sectorwise.counting.banks import count_lanes_in_bank, count_store_wavefronts
+import numpy as np
+
+from sectorwise.counting.banks import PASS_BYTES, count_store_wavefronts
+from sectorwise.counting.patterns import LANES, count_equal, count_valid, divide_up, sum_rows
 
 if TYPE_CHECKING:
-    import numpy as np
     import numpy.typing as npt
 
 
 def count_atomic_wavefronts(
     addresses: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_], width_bytes: int, modifiers: tuple[str, ...]
 ) -> npt.NDArray[np.int64]:
-    """Count the passes of shared atomics: `addresses` bytes [n, 32] to int64 [n].
+    """Count the passes of shared atomics, in the source view and in the pipe: `addresses` bytes [n, 32] to int64 [n].
 
     A count of lanes (ATOMS.POPC.INC) combines lanes of one word and costs as much as a store. Every other operation
-    serialises the lanes of one bank, equal addresses included.
+    serialises the lanes of one bank, equal addresses included: 32 lanes at a time for 4 bytes, 16 for 8. A
+    compare-and-swap takes each pass twice. The attempt of a loop (CAST.SPIN) takes two passes whatever the addresses,
+    for one lane of each bank succeeds and the others come again.
     """
     if "POPC" in modifiers:
         return count_store_wavefronts(addresses, mask, width_bytes)
-    return count_lanes_in_bank(addresses, mask)
+    lanes = min(LANES, PASS_BYTES // width_bytes)
+    active = mask.reshape(-1, lanes)
+    if "SPIN" in modifiers:
+        return 2 * count_valid(active.any(axis=1).reshape(len(mask), -1))
+    banks = (addresses // width_bytes % lanes).reshape(-1, lanes)
+    serial = np.where(active, count_equal(banks, active), 0).max(axis=1)
+    return _rounds(modifiers) * sum_rows(serial.reshape(len(mask), -1))
+
+
+def count_ideal_atomic_wavefronts(
+    wavefronts: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_], width_bytes: int, modifiers: tuple[str, ...]
+) -> npt.NDArray[np.int64]:
+    """Return the passes that the active lanes would need without conflicts, never more than `wavefronts` [n]."""
+    return np.minimum(wavefronts, _rounds(modifiers) * divide_up(count_valid(mask) * width_bytes, PASS_BYTES))
+
+
+def _rounds(modifiers: tuple[str, ...]) -> int:
+    """How often an operation passes over the data: comparing and swapping are two."""
+    return 2 if "CAS" in modifiers or "CAST" in modifiers else 1

@@ -29,13 +29,6 @@ def count_conflict_degree(words: npt.NDArray[np.int64], valid: npt.NDArray[np.bo
     return _count_fullest_bank(slots[first], rows)
 
 
-def count_lanes_in_bank(addresses: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Count for each row the most lanes that fall into one bank, equal addresses included: [n, 32] to int64 [n]."""
-    rows = len(addresses)
-    slots = np.arange(rows, dtype=np.int64)[:, None] * BANKS + ((addresses >> 2) & (BANKS - 1))
-    return _count_fullest_bank(slots[mask], rows)
-
-
 def count_group_passes(
     addresses: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_], width_bytes: int, lanes: int
 ) -> npt.NDArray[np.int64]:
@@ -58,18 +51,27 @@ def count_store_wavefronts(
 def count_load_wavefronts(
     addresses: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_], width_bytes: int
 ) -> npt.NDArray[np.int64]:
-    """Count the passes of shared loads as the profiler's source view does: `addresses` bytes [n, 32] to int64 [n]."""
-    single = count_store_wavefronts(addresses, mask, width_bytes)
+    """Count the passes of shared loads as the profiler's source view does: `addresses` bytes [n, 32] to int64 [n].
+
+    Two passes become one where their lanes pair up on equal addresses, i with i^1 or i with i^2, and where the one
+    pass that remains is free of conflicts: both halves of the warp at 8 bytes, the two quarters of either half at 16.
+    An inactive partner counts as equal at 8 bytes and in the upper half. In the lower half it counts as different,
+    unless lane 31 is inactive: then the lower half need not pair up at all.
+    """
+    single = count_group_passes(addresses, mask, width_bytes, _lanes_per_pass(width_bytes))
     match width_bytes:
         case 8:
-            merged = count_group_passes(addresses, mask, 8, 32)[:, 0]
-            return np.where(_pairs_equal(addresses, mask, LANES)[:, 0], merged, single)
+            merged = count_group_passes(addresses, mask, 8, LANES)
+            merges = _pairs_up(addresses, mask, LANES) & (merged <= 1)
+            return np.where(merges, merged, sum_rows(single)[:, None])[:, 0]
         case 16:
-            quarters = count_group_passes(addresses, mask, 16, 8).reshape(-1, 2, 2).sum(axis=2)
-            halves = count_group_passes(addresses, mask, 16, 16)
-            return sum_rows(np.where(_pairs_equal(addresses, mask, 16), halves, quarters))
+            merged = count_group_passes(addresses, mask, 16, 16)
+            upper = _pairs_up(addresses, mask, 16)[:, 1]
+            lower = _pairs_up(addresses, mask, 16, inactive_differs=True)[:, 0] | ~mask[:, LANES - 1]
+            merges = np.stack([lower, upper], axis=1) & (merged <= 1)
+            return sum_rows(np.where(merges, merged, single.reshape(-1, 2, 2).sum(axis=2)))
         case _:
-            return single
+            return sum_rows(single)
 
 
 def count_load_wavefronts_hardware(
@@ -77,10 +79,10 @@ def count_load_wavefronts_hardware(
 ) -> npt.NDArray[np.int64]:
     """Count the passes of shared loads as the L1 pipe does: the whole warp merges, or no part of it."""
     single = count_store_wavefronts(addresses, mask, width_bytes)
-    merges = _pairs_equal(addresses, mask, LANES)[:, 0]
+    merges = _pairs_up(addresses, mask, LANES)[:, 0]
     match width_bytes:
         case 8:
-            return np.where(merges, count_group_passes(addresses, mask, 8, 32)[:, 0], single)
+            return np.where(merges, count_group_passes(addresses, mask, 8, LANES)[:, 0], single)
         case 16:
             return np.where(merges, sum_rows(count_group_passes(addresses, mask, 16, 16)), single)
         case _:
@@ -112,13 +114,21 @@ def _lanes_per_pass(width_bytes: int) -> int:
     return min(LANES, PASS_BYTES // max(width_bytes, BANK_BYTES))
 
 
-def _pairs_equal(addresses: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_], lanes: int) -> npt.NDArray[np.bool_]:
-    """Whether in each group of `lanes` every lane equals lane i^1, or every lane equals lane i^2, inactive as equal."""
+def _pairs_up(
+    addresses: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_], lanes: int, *, inactive_differs: bool = False
+) -> npt.NDArray[np.bool_]:
+    """Whether all lanes of each group of `lanes` equal lane i^1, or all lane i^2: [n, 32] to bool [n, 32 / lanes].
+
+    Two inactive lanes are equal; an active and an inactive one are too, unless `inactive_differs`.
+    """
     groups = (len(addresses), LANES // lanes, lanes)
     result = np.zeros(groups[:2], dtype=np.bool_)
     order = np.arange(LANES)
     for distance in (1, 2):
         partner = order ^ distance
-        equal = (addresses == addresses[:, partner]) | ~mask | ~mask[:, partner]
+        both, neither = mask & mask[:, partner], ~mask & ~mask[:, partner]
+        equal = (both & (addresses == addresses[:, partner])) | neither
+        if not inactive_differs:
+            equal |= mask ^ mask[:, partner]
         result |= equal.reshape(groups).all(axis=2)
     return result

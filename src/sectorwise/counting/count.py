@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sectorwise.counting.async_copy import (
-    count_copy_sectors_bypass,
+    count_bypass_sectors,
+    count_bypass_sectors_hardware,
+    count_bypass_wavefronts,
     count_copy_wavefronts,
-    count_copy_wavefronts_bypass,
+    select_bypass_lanes,
 )
-from sectorwise.counting.atomics import count_atomic_wavefronts
+from sectorwise.counting.atomics import count_atomic_wavefronts, count_ideal_atomic_wavefronts
 from sectorwise.counting.banks import (
     MATRIX_ROW_BYTES,
     MATRIX_ROWS,
@@ -74,16 +76,18 @@ def _count_global(requests: Requests, mask: npt.NDArray[np.bool_]) -> Counts:
 
 
 def _count_shared(requests: Requests, mask: npt.NDArray[np.bool_]) -> Counts:
-    access, addresses = requests.access, requests.addresses
+    access, addresses, width = requests.access, requests.addresses, requests.access.width_bytes
     match access.operation:
         case Operation.LOAD:
-            wavefronts = count_load_wavefronts(addresses, mask, access.width_bytes)
-            hardware = count_load_wavefronts_hardware(addresses, mask, access.width_bytes)
+            wavefronts = count_load_wavefronts(addresses, mask, width)
+            hardware = count_load_wavefronts_hardware(addresses, mask, width)
+            ideal = count_ideal_wavefronts(wavefronts, mask, width)
         case Operation.STORE:
-            wavefronts = hardware = count_store_wavefronts(addresses, mask, access.width_bytes)
+            wavefronts = hardware = count_store_wavefronts(addresses, mask, width)
+            ideal = count_ideal_wavefronts(wavefronts, mask, width)
         case _:
-            wavefronts = hardware = count_atomic_wavefronts(addresses, mask, access.width_bytes, access.modifiers)
-    ideal = count_ideal_wavefronts(wavefronts, mask, access.width_bytes)
+            wavefronts = hardware = count_atomic_wavefronts(addresses, mask, width, access.modifiers)
+            ideal = count_ideal_atomic_wavefronts(wavefronts, mask, width, access.modifiers)
     return _counts(len(mask), wavefronts=wavefronts, wavefronts_ideal=ideal, wavefronts_hardware=hardware)
 
 
@@ -109,6 +113,7 @@ def _count_generic(requests: Requests) -> Counts:
         wavefronts_ideal=in_shared.wavefronts_ideal,
         wavefronts_hardware=in_shared.wavefronts_hardware,
         sectors_local=in_local.sectors_local,
+        sectors_hardware=in_global.sectors_hardware,
         exact=in_shared.exact,
     )
 
@@ -120,21 +125,54 @@ def _count_copies(requests: Requests) -> Counts:
         message = f"{access.opcode}: asynchronous copies need their shared destinations"
         raise ArgumentError(message)
     copied = mask if requests.source_bytes is None else mask & (requests.source_bytes > 0)
-    if "BYPASS" in access.modifiers:
-        sectors = count_copy_sectors_bypass(requests.addresses, destinations, mask)
-        wavefronts = count_copy_wavefronts_bypass(requests.addresses, destinations, mask)
-    else:
-        sectors = count_sectors(requests.addresses, mask)
-        wavefronts = count_copy_wavefronts(requests.addresses, destinations, mask, access.width_bytes)
+    through = count_copy_wavefronts(requests.addresses, destinations, mask, copied, access.width_bytes)
+    through_ideal = count_ideal_wavefronts(through, mask, access.width_bytes)
+    tags = count_tag_requests(requests.addresses, copied)
+    if "BYPASS" not in access.modifiers:
+        sectors = count_sectors(requests.addresses, copied)
+        return _counts(
+            len(mask),
+            sectors=sectors,
+            sectors_ideal=count_ideal_sectors(sectors, copied, access.width_bytes),
+            tag_requests=tags,
+            wavefronts=through,
+            wavefronts_ideal=through_ideal,
+            wavefronts_hardware=through,
+        )
+    fills_apart = "ZFILL" in access.modifiers
+    seen = _see_past_guard(requests, copied if fills_apart else mask)
+    lanes = select_bypass_lanes(destinations, seen)
+    sectors = count_bypass_sectors(requests.addresses, destinations, lanes)
+    around = count_bypass_wavefronts(requests.addresses, destinations, lanes)
+    around_ideal = count_ideal_wavefronts(around, lanes, access.width_bytes)
+    if fills_apart:  # the source view counts it both as a copy around L1 and as one through it
+        around, around_ideal = around + through, around_ideal + through_ideal
+    moving = lanes if requests.source_bytes is None else lanes & (requests.source_bytes > 0)
     return _counts(
         len(mask),
         sectors=sectors,
-        sectors_ideal=count_ideal_sectors(sectors, copied, access.width_bytes),
-        tag_requests=count_tag_requests(requests.addresses, mask),
-        wavefronts=wavefronts,
-        wavefronts_ideal=count_ideal_wavefronts(wavefronts, mask, access.width_bytes),
-        wavefronts_hardware=wavefronts,
+        sectors_ideal=count_ideal_sectors(sectors, moving, access.width_bytes),
+        tag_requests=tags,
+        wavefronts=around,
+        wavefronts_ideal=around_ideal,
+        wavefronts_hardware=np.zeros_like(around),  # the data arrive from L2 by the fill path, not the data pipe
+        sectors_hardware=count_bypass_sectors_hardware(requests.addresses, destinations, copied),
+        exact=False,
     )
+
+
+def _see_past_guard(requests: Requests, lanes: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return the lanes that the source view counts of a copy around L1.
+
+    It misreads the guard: under `@P0` it counts no lane at all, under `@!P0` every lane that issues the instruction.
+    """
+    match requests.access.guard_negated:
+        case None:
+            return lanes
+        case True:
+            return lanes if requests.issued is None else requests.issued
+        case False:
+            return np.zeros_like(lanes)
 
 
 def _count_matrices(requests: Requests) -> Counts:
@@ -149,7 +187,7 @@ def _count_matrices(requests: Requests) -> Counts:
 
 
 def _counts(rows: int, *, exact: bool = True, **arrays: npt.NDArray[np.int64]) -> Counts:
-    """Fill the quantities that do not apply with zeros."""
+    """Fill the quantities that do not apply with zeros; the pipe counts the sectors unless told otherwise."""
     zeros = np.zeros(rows, dtype=np.int64)
     return Counts(
         sectors=arrays.get("sectors", zeros),
@@ -159,13 +197,14 @@ def _counts(rows: int, *, exact: bool = True, **arrays: npt.NDArray[np.int64]) -
         wavefronts_ideal=arrays.get("wavefronts_ideal", zeros),
         wavefronts_hardware=arrays.get("wavefronts_hardware", zeros),
         sectors_local=arrays.get("sectors_local", zeros),
+        sectors_hardware=arrays.get("sectors_hardware", arrays.get("sectors", zeros)),
         exact=exact,
     )
 
 
 def _check_shapes(requests: Requests) -> None:
     expected = (len(requests.mask), 32)
-    for name in ("addresses", "mask", "shared_addresses", "source_bytes", "generic_spaces"):
+    for name in ("addresses", "mask", "shared_addresses", "source_bytes", "generic_spaces", "issued"):
         array = getattr(requests, name)
         if array is not None and array.shape != expected:
             message = f"{requests.access.opcode}: {name} must have shape {expected}, got {array.shape}"

@@ -48,3 +48,18 @@ def sum_rows(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Add up each row: `counts` [n, k] to int64 [n]."""
     total: npt.NDArray[np.int64] = counts.sum(axis=1, dtype=np.int64)
     return total
+
+
+def mark_first(values: npt.NDArray[np.int64], valid: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Mark in each row the lowest lane of each distinct valid value: [n, k] to bool [n, k]."""
+    earlier = np.tri(values.shape[1], k=-1, dtype=np.bool_)
+    repeats = (values[:, :, None] == values[:, None, :]) & valid[:, None, :] & earlier
+    first: npt.NDArray[np.bool_] = valid & ~repeats.any(axis=2)
+    return first
+
+
+def count_equal(values: npt.NDArray[np.int64], valid: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Count for each lane the valid lanes of its row that hold its value: [n, k] to int64 [n, k]."""
+    equal = (values[:, :, None] == values[:, None, :]) & valid[:, None, :]
+    count: npt.NDArray[np.int64] = equal.sum(axis=2, dtype=np.int64)
+    return count

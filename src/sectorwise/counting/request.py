@@ -45,6 +45,8 @@ class Access:
     modifiers: tuple[str, ...] = ()
     matrices: int = 0
     """Number of 8x8 matrices of a matrix load or store: 1, 2 or 4."""
+    guard_negated: bool | None = None
+    """Whether the guard predicate is negated (`@!P0`); None without a guard. Only copies around L1 look at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ class Requests:
     for local, the offset in the thread's local memory), `mask` bool [n, 32] the lanes that access,
     `shared_addresses` int64 [n, 32] the destination of async copies, `source_bytes` int64 [n, 32] their source size,
     `generic_spaces` for generic accesses: per lane 0 global, 1 shared, 2 local.
+    `issued` bool [n, 32] the lanes that issue the instruction, also those whose guard predicate is false; their
+    addresses are then what the registers hold. Only copies around L1 under a negated guard need it.
     """
 
     access: Access
@@ -63,13 +67,15 @@ class Requests:
     shared_addresses: npt.NDArray[np.int64] | None = None
     source_bytes: npt.NDArray[np.int64] | None = None
     generic_spaces: npt.NDArray[np.int8] | None = None
+    issued: npt.NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
     """Counts of n requests, int64 [n] each, in the words of the profiler's source view.
 
-    `wavefronts_hardware` is what the L1 pipe counter counts; `exact` is False where a rule is a model.
+    `wavefronts_hardware` and `sectors_hardware` are what the L1 pipe counters count: passes over shared memory, and
+    sectors of global memory. `exact` is False where a rule is a model.
     """
 
     sectors: npt.NDArray[np.int64]
@@ -79,4 +85,5 @@ class Counts:
     wavefronts_ideal: npt.NDArray[np.int64]
     wavefronts_hardware: npt.NDArray[np.int64]
     sectors_local: npt.NDArray[np.int64]
+    sectors_hardware: npt.NDArray[np.int64]
     exact: bool = True

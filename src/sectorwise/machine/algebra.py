@@ -5,7 +5,7 @@ predicate (1 bit), word (32 bits), long (64 bits), single (float32), double (flo
 carried as the single of the same value. Integers carry no sign; the operation says how they are read.
 
 Arithmetic on floats keeps denormals. A single or half result that is not a number is the canonical one, 0x7fffffff or
-0x7fff; doubles keep the operand that is not a number, made quiet.
+0x7fff; doubles keep an operand that is not a number, made quiet: of several b, else c, else a.
 """
 
 from __future__ import annotations
@@ -139,7 +139,11 @@ class Algebra(Protocol[V]):
 
     def float_add(self, a: V, b: V, rounding: Rounding) -> V: ...
     def float_multiply(self, a: V, b: V, rounding: Rounding, *, flush: bool = False) -> V:
-        """The product; with `flush`, zero of its sign where it is below the smallest normal before rounding."""
+        """The product of singles, doubles or halves.
+
+        With `flush` a single that is tiny after rounding becomes zero of its sign (tiny as IEEE 754, 7.5 has it: by
+        what rounding gives if exponents had no end).
+        """
         ...
 
     def float_fma(self, a: V, b: V, c: V, rounding: Rounding, *, flush: bool = False) -> V:

@@ -58,8 +58,43 @@ def apply_atomic(
 ) -> Values:
     """Updates memory in lane order, warps ascending; returns what each lane saw, `[warps, 32]` uint32 or uint64.
 
-    `update` maps old to new values of a whole `[warps, 32]` array.
+    `update` maps old to new values of a whole `[warps, 32]` array. Of the attempts of a loop (CAST.SPIN) one lane in
+    each bank succeeds, the lowest; the others see another value than they expect.
     """
+    if "SPIN" not in modifiers:
+        return _apply(pieces, active, update, size_bytes, modifiers, warps)
+    winners = _find_spin_winners(pieces, active, size_bytes, warps)
+    seen = _apply(pieces, winners, update, size_bytes, modifiers, warps)
+    return np.where(winners, seen, _make_unexpected(update, seen))
+
+
+def _find_spin_winners(pieces: tuple[Piece, ...], active: Lanes | None, size_bytes: int, warps: int) -> Lanes:
+    """The lowest lane of each bank: of 32 of 4 bytes for a warp, of 16 of 8 for each half warp, as an H200 does."""
+    wants = np.ones((warps, 32), np.bool_) if active is None else np.broadcast_to(active, (warps, 32))
+    group = 128 // size_bytes
+    winners = np.zeros((warps, 32), np.bool_)
+    for piece in pieces:
+        here = (wants if piece.where is None else wants & piece.where).reshape(-1, group)
+        bank = (np.broadcast_to(piece.index, (warps, 32)) // size_bytes % group).reshape(-1, group)
+        rivals = (bank[:, :, None] == bank[:, None, :]) & here[:, None, :] & np.tri(group, k=-1, dtype=np.bool_)
+        winners |= (here & ~rivals.any(axis=2)).reshape(warps, 32)
+    return winners
+
+
+def _make_unexpected(update: Update, like: Values) -> Values:
+    """A value for each lane that its compare-and-swap does not expect: one that the update leaves as it is."""
+    first, second = np.full_like(like, 0x9E3779B9), np.full_like(like, 0x7F4A7C15)
+    return np.where(np.broadcast_to(update(first), like.shape) == first, first, second)
+
+
+def _apply(
+    pieces: tuple[Piece, ...],
+    active: Lanes | None,
+    update: Update,
+    size_bytes: int,
+    modifiers: tuple[str, ...],
+    warps: int,
+) -> Values:
     dtype = np.uint64 if size_bytes == 8 else np.uint32
     seen = np.zeros((warps, 32), dtype)
     for piece in pieces:

@@ -17,9 +17,9 @@ from sectorwise.binary.ir import (
     Target,
 )
 from sectorwise.machine.barriers import arrive_at_barrier
-from sectorwise.machine.convergence import WARPSYNC_KEY, State
+from sectorwise.machine.convergence import COLLECTIVE_KEY, WARPSYNC_KEY, State
 from sectorwise.machine.frame import end, live_lanes, move, of_group, park
-from sectorwise.machine.lanes import ALL_LANES, pack, unpack
+from sectorwise.machine.lanes import ALL_LANES, first_lane, pack, unpack
 from sectorwise.machine.program import predicate_slot, register_slot
 from sectorwise.machine.registers import BARRIER
 from sectorwise.machine.taint import UNKNOWN, join, worst
@@ -64,6 +64,8 @@ def leave_block(batch: Batch, frame: Frame, window: Window, step: Step) -> int |
             return _wait_at_barrier_register(batch, frame, window, instruction, taken)
         case "WARPSYNC":
             return _wait_for_warp(batch, frame, window, instruction, taken)
+        case "ENDCOLLECTIVE":
+            return _part_again(batch, frame, taken)
         case "BAR":
             return arrive_at_barrier(batch, frame, window, instruction, taken)
         case _:
@@ -101,7 +103,7 @@ def _judge_condition(batch: Batch, frame: Frame, instruction: Instruction, level
     if frame.group is not None:
         touched = touched & frame.group
     rows = np.arange(frame.warps) if frame.rows is None else frame.rows
-    batch.assumed[rows[touched.any(axis=1)]] = True
+    batch.assumed[rows[touched.any(axis=1)]] = batch.some_assumed = True
     if how_sure < UNKNOWN:
         return taken
     batch.tally.unknown_conditions.add(instruction.index)
@@ -133,9 +135,10 @@ def _mask_operand(frame: Frame, window: Window, instruction: Instruction) -> Mas
     for operand in instruction.operands:
         match operand:
             case Register():
-                if operand.index == ZERO_REGISTER:
-                    return np.zeros(frame.warps, np.uint32)
-                return of_group(frame, window.read(register_slot(operand))).astype(np.uint32)
+                masks = np.zeros(frame.warps, np.uint32)
+                if operand.index != ZERO_REGISTER:
+                    masks = of_group(frame, window.read(register_slot(operand))).astype(np.uint32)
+                return ~masks if operand.invert else masks
             case Immediate():
                 return np.full(frame.warps, operand.value & 0xFFFFFFFF, np.uint32)
             case _:
@@ -181,10 +184,9 @@ def _indirect_places(batch: Batch, frame: Frame, window: Window, instruction: In
     value = np.zeros((1, 1), np.int64)
     if register is not None and register.index != ZERO_REGISTER:
         slot = register_slot(register)
-        # Code addresses inside a kernel are small; the upper word is zero, or the sign of a backward distance.
         value = window.read(slot).astype(np.int64)
-        if instruction.opcode in ("BRX", "BRXU"):
-            value = value.astype(np.uint32).view(np.int32).astype(np.int64)
+        if instruction.opcode not in ("BRX", "BRXU"):
+            value = value | window.read(slot + 1).astype(np.int64) << 32
     offsets = np.broadcast_to(value + base, (frame.warps, 32))
     table = batch.tally.program.index_of_offset
     places = np.full(offsets.shape, len(batch.tally.program.kernel.instructions), np.int64)
@@ -235,8 +237,28 @@ def _wait_at_barrier_register(
 
 
 def _wait_for_warp(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int | None:
+    """WARPSYNC joins the lanes of a mask; the collective form only as far as ENDCOLLECTIVE, then they part again."""
     awaited = _mask_operand(frame, window, instruction) & live_lanes(batch, frame)
-    return _wait(batch, frame, instruction, taken, awaited, WARPSYNC_KEY)
+    if not instruction.has("COLLECTIVE"):
+        return _wait(batch, frame, instruction, taken, awaited, WARPSYNC_KEY)
+    target = next((operand.offset for operand in instruction.operands if isinstance(operand, Target)), None)
+    place = batch.tally.program.index_of_offset.get(-1 if target is None else target, instruction.index + 1)
+    rows = np.arange(frame.warps) if frame.rows is None else frame.rows
+    lanes = unpack(taken)
+    goes_on = np.stack(np.broadcast_arrays(np.int64(place), first_lane(frame.masks)[:, None]), axis=-1)
+    batch.resumes[rows] = np.where(lanes[:, :, None], goes_on, batch.resumes[rows])
+    return _wait(batch, frame, instruction, taken, awaited, COLLECTIVE_KEY)
+
+
+def _part_again(batch: Batch, frame: Frame, taken: Masks) -> int | None:
+    """Each group that came into a collective goes on by itself, where its own WARPSYNC said."""
+    rows = np.arange(frame.warps) if frame.rows is None else frame.rows
+    places, origins = batch.resumes[rows, :, 0], batch.resumes[rows, :, 1]
+    lanes = unpack(taken)
+    found = [int(origin) for origin in np.unique(origins[lanes])]
+    masks = [pack(lanes & (origins == origin), frame.warps) for origin in found]
+    move(batch, frame, masks, [places[:, origin] for origin in found])
+    return None
 
 
 def _wait(batch: Batch, frame: Frame, instruction: Instruction, taken: Masks, awaited: Masks, key: int) -> int | None:

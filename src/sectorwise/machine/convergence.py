@@ -34,8 +34,8 @@ class Groups:
     """All groups of a batch, in order of their warps.
 
     `warp` the warp in the batch, `mask` its lanes, `pc` the instruction that it is at, `state` a `State`, `key` the
-    barrier register (or 16 for WARPSYNC) or block barrier that it waits at, `awaited` the lanes that it waits for,
-    `ran` when it was last chosen.
+    barrier register (or 16 for WARPSYNC, 17 for its collective form) or block barrier that it waits at, `awaited` the
+    lanes that it waits for, `ran` when it was last chosen.
     """
 
     warp: Indices
@@ -48,6 +48,7 @@ class Groups:
 
 
 WARPSYNC_KEY = 16
+COLLECTIVE_KEY = 17
 
 
 def start_groups(masks: Masks) -> Groups:
@@ -135,14 +136,14 @@ def meet(groups: Groups, live: Masks) -> Groups:
 
 
 def _join_same_place(released: Groups) -> Groups:
-    """One group for each warp, barrier and place among groups that were let go."""
+    """One group for each warp, barrier and place among groups that were let go; a collective has but one place."""
     order = np.lexsort((released.pc, released.awaited, released.key, released.warp))
     sorted_groups = select(released, order)
     same = (
         (sorted_groups.warp[1:] == sorted_groups.warp[:-1])
         & (sorted_groups.key[1:] == sorted_groups.key[:-1])
         & (sorted_groups.awaited[1:] == sorted_groups.awaited[:-1])
-        & (sorted_groups.pc[1:] == sorted_groups.pc[:-1])
+        & ((sorted_groups.pc[1:] == sorted_groups.pc[:-1]) | (sorted_groups.key[1:] == COLLECTIVE_KEY))
     )
     starts = np.flatnonzero(np.concatenate([[True], ~same]))
     joined = select(sorted_groups, starts)

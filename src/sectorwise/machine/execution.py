@@ -48,6 +48,8 @@ class Site:
     sectors_local: int
     certainty: Certainty
     unknown_because: str | None = None
+    sectors_hardware: int = 0
+    """Sectors as the L1 pipe counts them; copies around L1 differ from `sectors`, the source view's."""
 
 
 class FaultKind(StrEnum):

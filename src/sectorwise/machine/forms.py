@@ -76,4 +76,5 @@ def access_of(instruction: Instruction) -> Access | None:
         matrices = next((int(name) for name in modifiers if name in ("2", "4")), 1)
         return Access(space, operation, _MATRIX_ROW_BYTES, instruction.opcode, modifiers, matrices)
     width = next((_WIDTHS[name] for name in modifiers if name in _WIDTHS), 4)
-    return Access(space, operation, width, instruction.opcode, modifiers)
+    negated = instruction.guard.negate if instruction.guard and operation is Operation.ASYNC_COPY else None
+    return Access(space, operation, width, instruction.opcode, modifiers, guard_negated=negated)

@@ -21,7 +21,7 @@ def pack(lanes: Lanes, warps: int) -> Masks:
     if lanes.shape[1] == 1:
         words: Masks = np.where(lanes[:, 0], ALL_LANES, np.uint32(0))
     else:
-        words = np.packbits(lanes, axis=1, bitorder="little").view("<u4")[:, 0]
+        words = np.ascontiguousarray(np.packbits(lanes, axis=1, bitorder="little")).view("<u4")[:, 0]
     return np.broadcast_to(words, (warps,))
 
 

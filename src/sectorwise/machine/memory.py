@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 WINDOW_BYTES = 1 << 24
 """Size of the shared and the local window in the generic address space."""
 
+DEFAULT_STACK_BYTES = 1024
+"""Local memory that a thread has at least: recursive functions use it (CUDA runtime, default of cudaLimitStackSize)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -59,8 +62,8 @@ class GlobalMemory:
 class BatchMemory:
     """All that the warps of a batch can reach.
 
-    Shared memory of the batch's blocks lies in one storage, `shared_stride_bytes` apart; local memory is interleaved
-    by lane, so that one offset of all lanes is contiguous, as on the hardware.
+    Shared memory of the batch's blocks lies in one storage; `shared_origins` [warps, 1] is where that of each warp's
+    block begins. Local memory is interleaved by lane, so that one offset of all lanes is contiguous, as in hardware.
     """
 
     bound: BoundLaunch
@@ -70,7 +73,7 @@ class BatchMemory:
     warps: int
     warps_per_block: int
     shared: Storage
-    shared_stride_bytes: int
+    shared_origins: Addresses
     local: Storage | None = None
 
 
@@ -99,7 +102,7 @@ def open_batch_memory(
         blocks * warps_per_block,
         warps_per_block,
         empty_storage(stride * blocks),
-        stride,
+        np.repeat(np.arange(blocks, dtype=np.int64) * stride, warps_per_block)[:, None],
     )
 
 
@@ -209,16 +212,15 @@ def _probable_allocation(world: GlobalMemory, addresses: Addresses, active: Lane
 
 def _resolve_shared(memory: BatchMemory, addresses: Addresses, width_bytes: int, request: Request) -> tuple[Piece, ...]:
     where = _check_window(memory, addresses, 0, memory.bound.shared_bytes, width_bytes, request)
-    rows = np.arange(memory.warps) if request.rows is None else request.rows
-    origin = (rows // memory.warps_per_block * memory.shared_stride_bytes)[:, None]
+    origin = memory.shared_origins if request.rows is None else memory.shared_origins[request.rows]
     if where is None:
         return (Piece(memory.shared, addresses + origin, None),)
     return (Piece(memory.shared, np.where(where, addresses, 0) + origin, where),)
 
 
 def _resolve_local(memory: BatchMemory, addresses: Addresses, width_bytes: int, request: Request) -> tuple[Piece, ...]:
-    size = memory.bound.local_bytes_per_thread
     # The stack grows down from the top of the window.
+    size = max(memory.bound.local_bytes_per_thread, DEFAULT_STACK_BYTES)
     where = _check_window(memory, addresses, WINDOW_BYTES - size, size, width_bytes, request)
     lanes = memory.warps * 32
     if memory.local is None:

@@ -3,8 +3,6 @@
 Whoever calls these operations does so under `numpy.errstate(all="ignore")`: overflow and NaN are results here.
 """
 
-# ruff: noqa: D102 - the protocol documents its methods
-
 from __future__ import annotations
 
 from functools import lru_cache
@@ -200,13 +198,13 @@ class NumpyAlgebra:
     def float_multiply(self, a: Lanes, b: Lanes, rounding: Rounding, *, flush: bool = False) -> Lanes:
         product = numpy_floats.multiply(a, b, rounding)
         if flush:
-            return numpy_floats.flush_inexact(product, lambda: numpy_floats.multiply(a, b, Rounding.ZERO))
+            return numpy_floats.flush_inexact(product, lambda: numpy_floats.exact_product(a, b), rounding)
         return product
 
     def float_fma(self, a: Lanes, b: Lanes, c: Lanes, rounding: Rounding, *, flush: bool = False) -> Lanes:
         total = numpy_floats.fma(a, b, c, rounding)
         if flush:
-            return numpy_floats.flush_inexact(total, lambda: numpy_floats.fma(a, b, c, Rounding.ZERO))
+            return numpy_floats.flush_inexact(total, lambda: numpy_floats.exact_fma(a, b, c), rounding)
         return total
 
     def multiply_matrices(
@@ -264,13 +262,14 @@ class NumpyAlgebra:
         if a.shape[1] == 1:
             return np.broadcast_to(a, np.broadcast_shapes(a.shape, source_lane.shape))
         if source_lane.shape[0] == 1:
-            return a[:, source_lane[0]]
+            return np.take(a, source_lane[0], axis=1)
         return np.take_along_axis(a, source_lane.astype(np.intp), axis=1)
 
     def ballot(self, a: Lanes) -> Lanes:
         if a.shape[1] == 1:
             return np.where(a, np.uint32(0xFFFFFFFF), np.uint32(0))
-        return np.packbits(a, axis=1, bitorder="little").view("<u4").astype(np.uint32, copy=False)
+        words = np.packbits(np.ascontiguousarray(a), axis=1, bitorder="little")
+        return np.ascontiguousarray(words).view("<u4").astype(np.uint32, copy=False)
 
     def first_active(self, a: Lanes, active: Lanes) -> Lanes:
         if a.shape[1] == 1:

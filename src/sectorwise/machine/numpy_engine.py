@@ -136,6 +136,7 @@ def _run_frame(batch: Batch, frame: Frame) -> None:
         if steps > budget:
             raise StepLimitError(_describe_endless(tally, block))
         pc = block.stop if block.terminator is None else leave_block(batch, frame, window, block.terminator)
+        port.assumed = _depends_on_assumption(batch, frame)
         rounds += 1
     window.close()
     batch.steps[warps] += steps
@@ -150,7 +151,6 @@ def _may_go_on(frame: Frame, pc: int, rounds: int) -> bool:
 
 def _open_port(batch: Batch, frame: Frame, window: Window, block: BasicBlock) -> NumpyPort:
     tally = batch.tally
-    assumed = batch.assumed if frame.rows is None else batch.assumed[frame.rows]
     return NumpyPort(
         algebra=_ALGEBRA,
         window=window,
@@ -165,9 +165,17 @@ def _open_port(batch: Batch, frame: Frame, window: Window, block: BasicBlock) ->
         issuing=frame.issuing,
         step=block.all_steps[0],
         group=frame.group,
-        assumed=bool(assumed.any()),
+        kept=frame.mask,
+        assumed=_depends_on_assumption(batch, frame),
         constants=batch.constants,
     )
+
+
+def _depends_on_assumption(batch: Batch, frame: Frame) -> bool:
+    """Whether some warp of the frame took its way by a value that is inexact, assumed or not known."""
+    if not batch.some_assumed:
+        return False
+    return bool((batch.assumed if frame.rows is None else batch.assumed[frame.rows]).any())
 
 
 _ALGEBRA = NumpyAlgebra()
@@ -180,7 +188,7 @@ def _run_block(batch: Batch, frame: Frame, port: NumpyPort, block: BasicBlock) -
     window, group, mask = port.window, frame.group, frame.mask
     for step in block.steps:
         if step.guard_slot is None:
-            port.lanes, port.mask, port.level = group, mask, None
+            port.lanes, port.mask, port.level, port.guard_level = group, mask, None, None
         elif not _apply_guard(frame, port, step, step.guard_slot):
             if step.access is not None:
                 record_silent(_counter_of(tally, step, step.access), frame.issuing)
@@ -198,7 +206,7 @@ def _run_block(batch: Batch, frame: Frame, port: NumpyPort, block: BasicBlock) -
 
 def _apply_guard(frame: Frame, port: NumpyPort, step: Step, slot: int) -> bool:
     """Sets the lanes that the guard lets execute; False if there are none."""
-    port.level = port.window.taints.get(slot)
+    port.level = port.guard_level = port.window.taints.get(slot)
     guard = port.window.read_predicate(slot)
     if step.guard_negated:
         guard = ~guard
@@ -207,8 +215,8 @@ def _apply_guard(frame: Frame, port: NumpyPort, step: Step, slot: int) -> bool:
         port.lanes, port.mask = group, frame.mask
         return True
     lanes = guard if group is None else guard & group
-    if not lanes.any():
-        return bool(port.level is not None)
+    if port.level is None and not lanes.any():
+        return False
     port.lanes = lanes if step.access is None else np.broadcast_to(lanes, (frame.warps, 32))
     # Lanes that have exited may be written: only a lane that is alive and not in the group must be kept.
     port.mask = guard if frame.mask is None else lanes

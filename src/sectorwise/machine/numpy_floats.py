@@ -27,6 +27,8 @@ _ONE = np.uint64(1)
 _SMALLEST_NORMAL_DOUBLED = np.uint64(2 * 0x3810000000000000)
 """Bits of 2**-126, the smallest normal single, as a double, without its sign bit."""
 
+_FAR_FROM_DENORMAL = 2.0**64
+
 _SAFE_LOW, _SAFE_HIGH = 2.0**-400, 2.0**400
 
 
@@ -72,18 +74,29 @@ def flush(value: Lanes) -> Lanes:
     )
 
 
-def flush_inexact(rounded: Lanes, truncate: Callable[[], Lanes]) -> Lanes:
-    """A result flushed as the hardware does it: what is below the smallest normal before rounding becomes zero.
+def flush_inexact(rounded: Lanes, exact: Callable[[], Lanes], rounding: Rounding) -> Lanes:
+    """Singles flushed as the hardware does it: by what rounding to 24 bits gives where exponents have no end.
 
-    Only a result that is the smallest normal itself may have been rounded up to it: then `truncate` tells.
+    So only a result that is the smallest normal itself is in doubt; `exact` gives it as a double, rounded to odd.
     """
     result = flush(rounded)
-    smallest = np.finfo(result.dtype).smallest_normal
+    smallest = np.finfo(np.float32).smallest_normal
     doubtful = np.abs(result) == smallest
     if doubtful.any():
-        below = doubtful & (np.abs(truncate()) < smallest)
-        result = np.where(below, np.copysign(result.dtype.type(0), result), result)
+        scaled = narrow(exact() * _FAR_FROM_DENORMAL, np.float32, rounding)
+        below = doubtful & (np.abs(scaled) < float(smallest) * _FAR_FROM_DENORMAL)
+        result = np.where(below, np.copysign(np.float32(0), result), result)
     return result
+
+
+def exact_product(a: Lanes, b: Lanes) -> Lanes:
+    """Products of singles, exact as doubles."""
+    return np.multiply(a, b, dtype=np.float64)
+
+
+def exact_fma(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    """The value of a * b + c for singles, as doubles rounded to odd."""
+    return to_odd(*two_sum(exact_product(a, b), c.astype(np.float64)))
 
 
 def two_sum(a: Lanes, b: Lanes) -> tuple[Lanes, Lanes]:
@@ -199,7 +212,7 @@ def multiply(a: Lanes, b: Lanes, rounding: Rounding) -> Lanes:
 def fma(a: Lanes, b: Lanes, c: Lanes, rounding: Rounding) -> Lanes:
     """The value of a * b + c in the operands' format, rounded once."""
     if a.dtype == np.float64:
-        return double_nan(_fma_double(a, b, c, rounding), a, b, c)
+        return double_nan(_fma_double(a, b, c, rounding), a, c, b)
     product = np.multiply(a, b, dtype=np.float64)
     if rounding is Rounding.NEAREST and a.dtype == np.float32:
         return canonical(_fma_single(product, c))

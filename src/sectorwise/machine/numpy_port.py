@@ -39,8 +39,8 @@ class NumpyPort:
     """`Port` for the warps `rows` of a batch; the engine sets the fields that change with each instruction.
 
     `group` are the lanes that issue together (None: all 32 of each warp), `lanes` those of them that the guard lets
-    execute, `mask` those whose registers are written: None also where all others have exited. `level` is the taint
-    joined from what the instruction has read so far.
+    execute, `mask` those whose registers are written (None also where all others have exited), `kept` the same without
+    the guard. `level` is the taint joined from what the instruction has read so far, `guard_level` that of its guard.
     """
 
     algebra: Algebra[Any]
@@ -57,6 +57,8 @@ class NumpyPort:
     step: Step
     assumed: bool = False
     group: Mask | None = None
+    kept: Mask | None = None
+    guard_level: Levels | None = None
     lanes: Mask | None = None
     mask: Mask | None = None
     level: Levels | None = None
@@ -111,6 +113,9 @@ class NumpyPort:
             if level is not None and (uniform or self.step.cross_lane):
                 level = across_lanes(level, self.lanes if level.shape[1] != 1 else None)
             self.window.write_taint(slot, level, mask)
+            if self.guard_level is not None:
+                # Whether these lanes were written is no surer than the guard.
+                self.window.write_taint(slot, join(self.window.taints.get(slot), self.guard_level), self.kept)
 
     def _uniform_mask(self) -> Mask | None:
         if self.mask is None or self.lanes is None:
@@ -177,15 +182,15 @@ class NumpyPort:
 
     def load(self, access: Access, address: Lanes) -> Sequence[Lanes]:
         """Counts a request and reads."""
-        pieces = self._access(access, _signed(address), access.width_bytes)
+        pieces, _ = self._access(access, _signed(address), access.width_bytes)
         words, taint = read_words(pieces, access.width_bytes, self.warps)
         self.level = join(self.level, taint)
         return words
 
     def store(self, access: Access, address: Lanes, words: Sequence[Lanes]) -> None:
         """Counts a request and writes."""
-        pieces = self._access(access, _signed(address), access.width_bytes)
-        write_words(pieces, access.width_bytes, list(words), self.lanes, self.warps, self.level)
+        pieces, active = self._access(access, _signed(address), access.width_bytes)
+        write_words(pieces, access.width_bytes, list(words), active, self.warps, self.level)
 
     def atomic(
         self,
@@ -198,16 +203,16 @@ class NumpyPort:
     ) -> Sequence[Lanes]:
         """Counts a request and updates lane after lane."""
         size_bytes = min(access.width_bytes, 4 * words)
-        pieces = self._access(access, _signed(address), size_bytes)
+        pieces, active = self._access(access, _signed(address), size_bytes)
         if inexact:
             self.level = join(self.level, INEXACT_LEVEL)
         _, taint = read_words(pieces, size_bytes, self.warps)
         self.level = join(self.level, taint)
         seen = apply_atomic(
-            pieces, self.lanes, lambda old: update(self.algebra, old), size_bytes, access.modifiers, self.warps
+            pieces, active, lambda old: update(self.algebra, old), size_bytes, access.modifiers, self.warps
         )
         if self.level is not None:
-            _stain(pieces, self.lanes, size_bytes, self.level, self.warps)
+            _stain(pieces, active, size_bytes, self.level, self.warps)
         if words == 1:
             return [seen.astype(np.uint32)]
         return [seen.astype(np.uint32), (seen >> np.uint64(32)).astype(np.uint32)]
@@ -219,7 +224,10 @@ class NumpyPort:
         width = access.width_bytes
         sizes = None if source_bytes is None else np.minimum(source_bytes.astype(np.int64), width)
         target, source = _signed(shared_address), _signed(global_address)
-        self._count(access, source, secondary=target, source_bytes=sizes)
+        issued = None
+        if access.guard_negated:
+            issued = np.ones((self.warps, 32), np.bool_) if self.group is None else self.group
+        self._count(access, source, secondary=target, source_bytes=sizes, issued=issued)
         request = self._request()
         reading = request
         if sizes is not None:
@@ -254,13 +262,16 @@ class NumpyPort:
             pieces = resolve(self.memory, access.space, rows, 4, self._request())
             write_words(pieces, 4, [word], self.lanes, self.warps, self.level)
 
-    def _access(self, access: Access, address: npt.NDArray[np.int64], width_bytes: int) -> tuple[Piece, ...]:
+    def _access(
+        self, access: Access, address: npt.NDArray[np.int64], width_bytes: int
+    ) -> tuple[tuple[Piece, ...], Mask | None]:
+        """Counts the request; returns its places and the lanes that access, those of unknown address left out."""
         known = self._count(access, address)
         request = self._request(known)
         pieces = resolve(self.memory, access.space, address, width_bytes, request)
         if len(pieces) != 1 or pieces[0].where is not None:
             self._mark_missing(pieces, request.active)
-        return pieces
+        return pieces, request.active
 
     def _mark_missing(self, pieces: tuple[Piece, ...], active: Mask | None) -> None:
         """What lanes with a wrong address would have read is not known."""
@@ -278,6 +289,7 @@ class NumpyPort:
         *,
         secondary: npt.NDArray[np.int64] | None = None,
         source_bytes: npt.NDArray[np.int64] | None = None,
+        issued: Mask | None = None,
     ) -> Mask | None:
         """Counts the request; returns the lanes whose address is known, None for all."""
         counter = self.counters[self._index()]
@@ -286,7 +298,7 @@ class NumpyPort:
         if known is not None:
             lanes = known if lanes is None else lanes & known
         spaces = generic_spaces(self.memory.bound, address) if access.space is Space.GENERIC else None
-        record(counter, Patterns(self.warps, self.issuing, address, lanes, secondary, source_bytes, spaces))
+        record(counter, Patterns(self.warps, self.issuing, address, lanes, secondary, source_bytes, spaces, issued))
         if self.observers:
             self._show(access, address, lanes)
         return known
@@ -306,9 +318,11 @@ class NumpyPort:
         level: Levels | None = None
         for slot in self.step.address_slots:
             level = join(level, self.window.taints.get(slot))
-        if self.step.guard_slot is not None:
-            level = join(level, self.window.taints.get(self.step.guard_slot))
         how_sure = worst(level, lanes)
+        if self.guard_level is not None:
+            # Also a lane that the guard stops might have accessed.
+            level = join(level, self.guard_level)
+            how_sure = max(how_sure, worst(self.guard_level, self.group))
         counter.assumed |= how_sure == INEXACT
         if level is None or how_sure < UNKNOWN:
             return None

@@ -199,12 +199,14 @@ def _absolute(read: Reader) -> Reader:
 
 
 def read_long(operand: Operand, *, signed: bool = False) -> Reader:
-    """A reader of an integer long: a register or constant pair; an immediate is extended from 32 bits."""
+    """A reader of an integer long: a register or constant pair; an immediate of 32 bits is extended."""
     match operand:
         case Immediate():
-            value = operand.value & 0xFFFFFFFF
-            if signed and value & SIGN_WORD:
-                value -= 1 << 32
+            value = operand.value
+            if -SIGN_WORD <= value <= 0xFFFFFFFF:
+                value &= 0xFFFFFFFF
+                if signed and value & SIGN_WORD:
+                    value -= 1 << 32
             return lambda port: port.algebra.long(value)
         case Register() if operand.index == ZERO_REGISTER:
             return (lambda port: port.algebra.long(-1)) if operand.invert else lambda port: port.algebra.long(0)

@@ -26,7 +26,8 @@ def make_execution(tally: Tally, blocks: int) -> Execution:
     sites = tuple(
         close_site(counter, explain_unknown(kernel, index, tally.origins) if counter.unknown else None)
         for index, counter in sorted(tally.counters.items())
-        if counter.executed
+        # As the profiler, which lists no instruction whose lanes were predicated off in every warp that issued it.
+        if counter.lanes or counter.unknown
     )
     said = dict(tally.limitations)
     for index in sorted(tally.unknown_conditions):

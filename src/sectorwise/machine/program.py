@@ -215,8 +215,9 @@ def find_division_seeds(kernel: Kernel) -> frozenset[int]:
         target, source = instruction.operands[0], instruction.operands[-1]
         if not isinstance(target, Register) or not isinstance(source, Register):
             continue
-        before = _last_writer(instructions, at, source.index)
-        if before is not None and before.opcode == "I2F" and before.has("RP") and _is_biased(instructions, at, target):
+        before = _last_writer(instructions, at, source)
+        rounds_up = before is not None and before.opcode in ("I2F", "UI2F") and before.has("RP")
+        if rounds_up and _is_biased(instructions, at, target):
             seeds.add(at)
     return frozenset(seeds)
 
@@ -225,10 +226,10 @@ _BIASES = frozenset({0x0FFFFFFE, 0x1FFFFFFE})
 _REACH = 40
 
 
-def _last_writer(instructions: tuple[Instruction, ...], at: int, index: int) -> Instruction | None:
+def _last_writer(instructions: tuple[Instruction, ...], at: int, source: Register) -> Instruction | None:
     for instruction in reversed(instructions[max(0, at - _REACH) : at]):
         first = instruction.operands[0] if instruction.operands else None
-        if isinstance(first, Register) and not first.uniform and first.index == index:
+        if isinstance(first, Register) and (first.index, first.uniform) == (source.index, source.uniform):
             return instruction
     return None
 

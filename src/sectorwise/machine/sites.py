@@ -28,7 +28,7 @@ _MEMO_LIMIT = 1 << 14
 _MEMO_ROWS = 64
 """Above this many distinct patterns in one issue, counting them together is faster than looking each up."""
 
-_COUNTS = 7
+_COUNTS = 8
 _MULTIPLIERS = np.random.default_rng(0x5EC7).integers(1, 1 << 62, 256, np.uint64) * np.uint64(2) + np.uint64(1)
 
 
@@ -53,28 +53,26 @@ class Patterns:
 
     `issuing` of the warps issue it; the others have no active lane. `primary` are the addresses that count,
     `secondary` the shared destination of async copies, `source_bytes` their source size, `generic_spaces` the space of
-    each lane of a generic access.
+    each lane of a generic access, `issued` the lanes that issue, where the addresses of those that the guard stops
+    matter too.
     """
 
     warps: int
     issuing: int
     primary: Addresses
-    active: Lanes | None
+    active: Lanes | None = None
     secondary: Addresses | None = None
     source_bytes: Addresses | None = None
     generic_spaces: npt.NDArray[np.int8] | None = None
+    issued: Lanes | None = None
 
 
 def record(counter: SiteCounter, patterns: Patterns) -> None:
     """Adds the requests of one issue to a site."""
     counter.executed += patterns.issuing
     counter.lanes += patterns.warps * 32 if patterns.active is None else int(np.count_nonzero(patterns.active))
-    keys = _make_keys(patterns)
-    if len(keys) == 1:
-        counter.sums += _count(counter, keys, patterns)[0] * patterns.warps
-        return
-    distinct, multiplicity = _find_distinct(keys)
-    counter.sums += multiplicity @ _count(counter, distinct, patterns)
+    keys, multiplicity = _find_distinct(_make_columns(patterns), patterns.warps)
+    counter.sums += multiplicity @ _count(counter, keys, patterns)
 
 
 def record_rows(counter: SiteCounter, keys: Keys, times: npt.NDArray[np.int64]) -> None:
@@ -109,7 +107,8 @@ def close_site(counter: SiteCounter, unknown_because: str | None) -> Site:
         certainty = Certainty.ASSUMED
     elif counter.modelled:
         certainty = Certainty.MODELLED
-    sectors, sectors_ideal, tags, wavefronts, wavefronts_ideal, hardware, local = (int(sum_) for sum_ in counter.sums)
+    *counts, sectors_hardware = (int(total) for total in counter.sums)
+    sectors, sectors_ideal, tags, wavefronts, wavefronts_ideal, hardware, local = counts
     return Site(
         counter.instruction,
         counter.access,
@@ -124,30 +123,37 @@ def close_site(counter: SiteCounter, unknown_because: str | None) -> Site:
         local,
         certainty,
         unknown_because if counter.unknown else None,
+        sectors_hardware,
     )
 
 
-def _make_keys(patterns: Patterns) -> Keys:
-    """Rows that are equal where the counts are; a single row where all warps are alike.
+def _make_columns(patterns: Patterns) -> list[Keys]:
+    """What tells requests apart, `[warps or 1, columns]` each.
 
-    Columns: the mask; for each kind of address 32 differences to the first active lane and that lane's place in its
-    period; 32 source sizes; 32 spaces.
+    The mask; for each kind of address 32 differences to the first active lane and that lane's place in its period;
+    the lanes that issue; 32 source sizes; 32 spaces.
     """
-    active, warps = patterns.active, patterns.warps
+    active, warps, issued = patterns.active, patterns.warps, patterns.issued
     columns: list[Keys] = []
     if active is None:
         columns.append(np.full((1, 1), ALL_LANES, np.int64))
     else:
-        columns.append(np.packbits(active, axis=1, bitorder="little").view("<u4").astype(np.int64))
+        columns.append(_pack(active))
     for addresses in (patterns.primary, patterns.secondary):
         if addresses is not None:
-            columns.extend(_relate(addresses, active, warps))
+            columns.extend(_relate(addresses, active if issued is None else issued, warps))
+    if issued is not None:
+        columns.append(_pack(issued))
     for amounts in (patterns.source_bytes, patterns.generic_spaces):
         if amounts is not None:
             numbers = np.broadcast_to(amounts, (amounts.shape[0], 32)).astype(np.int64)
             columns.append(numbers if active is None else np.where(active, numbers, 0))
-    rows = max(column.shape[0] for column in columns)
-    return np.concatenate([np.broadcast_to(column, (rows, column.shape[1])) for column in columns], axis=1)
+    return columns
+
+
+def _pack(lanes: Lanes) -> Keys:
+    """Lanes as one number a row, `[rows, 1]`."""
+    return np.packbits(lanes, axis=1, bitorder="little").view("<u4").astype(np.int64)
 
 
 def _relate(addresses: Addresses, active: Lanes | None, warps: int) -> tuple[Addresses, Addresses]:
@@ -163,18 +169,39 @@ def _relate(addresses: Addresses, active: Lanes | None, warps: int) -> tuple[Add
     return np.where(active, full - first, 0), place
 
 
-def _find_distinct(keys: Keys) -> tuple[Keys, npt.NDArray[np.int64]]:
-    """Distinct rows and how often each occurs: by a hash, checked, so that no collision can pass."""
-    hashes = keys.view(np.uint64) @ _MULTIPLIERS[: keys.shape[1]]
+def _find_distinct(columns: list[Keys], warps: int) -> tuple[Keys, npt.NDArray[np.int64]]:
+    """Distinct rows of all columns side by side, and how often each occurs."""
+    columns = [_shrink(column) for column in columns]
+    varying = [column for column in columns if len(column) > 1]
+    if not varying:
+        return np.concatenate(columns, axis=1), np.array([warps], np.int64)
+    first, multiplicity = _find_distinct_rows(varying[0] if len(varying) == 1 else np.concatenate(varying, axis=1))
+    parts = [c[first] if len(c) > 1 else np.broadcast_to(c, (len(first), c.shape[1])) for c in columns]
+    return np.concatenate(parts, axis=1), multiplicity
+
+
+def _shrink(column: Keys) -> Keys:
+    """One row where all rows are alike: mostly they are."""
+    if len(column) > 1 and np.array_equal(column[0], column[-1]) and bool((column == column[:1]).all()):
+        return column[:1]
+    return column
+
+
+def _find_distinct_rows(rows: Keys) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.int64]]:
+    """First occurrence of each distinct row, and how often it occurs: by a hash, checked, so no collision can pass."""
+    if rows.shape[1] == 1:
+        _, first, multiplicity = np.unique(rows[:, 0], return_index=True, return_counts=True)
+        return first, multiplicity
+    hashes = rows.view(np.uint64) @ _MULTIPLIERS[: rows.shape[1]]
     _, first, inverse, multiplicity = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
-    distinct = keys[first]
-    if np.array_equal(distinct[inverse], keys):
-        return distinct, multiplicity
-    return np.unique(keys, axis=0, return_counts=True)
+    if np.array_equal(rows[first][inverse], rows):
+        return first, multiplicity
+    _, first, multiplicity = np.unique(rows, axis=0, return_index=True, return_counts=True)
+    return first, multiplicity
 
 
 def _count(counter: SiteCounter, keys: Keys, patterns: Patterns) -> npt.NDArray[np.int64]:
-    """Counts `[rows, 7]` of distinct keys, from the memo where they are few."""
+    """Counts `[rows, 8]` of distinct keys, from the memo where they are few."""
     if len(keys) > _MEMO_ROWS:
         return _count_keys(counter, keys, patterns)
     names = [key.tobytes() for key in keys]
@@ -193,16 +220,19 @@ def _count_keys(counter: SiteCounter, keys: Keys, patterns: Patterns) -> npt.NDA
     at = 1
     addresses = _restore(keys, at)
     at += 33
-    secondary = source_bytes = spaces = None
+    secondary = source_bytes = spaces = issued = None
     if patterns.secondary is not None:
         secondary = _restore(keys, at)
         at += 33
+    if patterns.issued is not None:
+        issued = unpack(keys[:, at].astype(np.uint32))
+        at += 1
     if patterns.source_bytes is not None:
         source_bytes = keys[:, at : at + 32]
         at += 32
     if patterns.generic_spaces is not None:
         spaces = keys[:, at : at + 32].astype(np.int8)
-    counts = count_requests(Requests(counter.access, addresses, mask, secondary, source_bytes, spaces))
+    counts = count_requests(Requests(counter.access, addresses, mask, secondary, source_bytes, spaces, issued))
     counter.modelled |= not counts.exact
     fields = (
         counts.sectors,
@@ -212,6 +242,7 @@ def _count_keys(counter: SiteCounter, keys: Keys, patterns: Patterns) -> npt.NDA
         counts.wavefronts_ideal,
         counts.wavefronts_hardware,
         counts.sectors_local,
+        counts.sectors_hardware,
     )
     return np.stack(fields, axis=1)
 

@@ -10,7 +10,7 @@ from sectorwise.errors import ArgumentError
 from sectorwise.model.occupancy import Limiter, occupancy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sectorwise.model.occupancy import Occupancy
 
@@ -61,13 +61,39 @@ def trace_occupancy(at: Occupancy, resource: Limiter) -> tuple[Step, ...]:
 def find_cliffs(at: Occupancy, resource: Limiter) -> Cliffs:
     """The nearest values of registers or shared memory at which a block fits or falls out."""
     value = at.registers_per_thread if resource is Limiter.REGISTERS else at.shared_bytes_per_block
-    steps = trace_occupancy(at, resource)
-    here = next(index for index, step in enumerate(steps) if step.first <= value <= step.last)
+    values = list(_list_values(at, resource))
+    here = next(place for place, (first, last) in enumerate(values) if first <= value <= last)
+
+    def count(place: int) -> int:
+        return _count_at(at, resource, values[place][1])[0]
+
+    # More of a resource never lets more blocks fit, so that halving finds where a count begins and ends.
+    first = _find_first(count, count(here), here)
+    after = _find_first(count, count(here) - 1, len(values), here)
     return Cliffs(
         resource=resource,
-        gain=steps[here - 1] if here > 0 else None,
-        loss=steps[here + 1] if here + 1 < len(steps) else None,
+        gain=None
+        if first == 0
+        else _make_step(at, resource, values, _find_first(count, count(first - 1), first), first - 1),
+        loss=None
+        if after == len(values)
+        else _make_step(at, resource, values, after, _find_first(count, count(after) - 1, len(values), after) - 1),
     )
+
+
+def _find_first(count: Callable[[int], int], blocks: int, stop: int, start: int = 0) -> int:
+    """The first place from `start` on, and before `stop`, with at most so many blocks; `stop` if there is none."""
+    while start < stop:
+        middle = (start + stop) // 2
+        if count(middle) <= blocks:
+            stop = middle
+        else:
+            start = middle + 1
+    return stop
+
+
+def _make_step(at: Occupancy, resource: Limiter, values: list[tuple[int, int]], begin: int, end: int) -> Step:
+    return Step(values[begin][0], values[end][1], *_count_at(at, resource, values[end][1]))
 
 
 def _list_values(at: Occupancy, resource: Limiter) -> Iterator[tuple[int, int]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sectorwise.binary.ir import Register
 from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.forms import access_of
-from sectorwise.machine.operands import raw_words, unsupported, write_words
+from sectorwise.machine.operands import raw_words, unsupported, write_predicate, write_words
 from sectorwise.machine.semantics.half import add_packed
 from sectorwise.machine.semantics.integer import less
 from sectorwise.machine.semantics.memory import address_operand, read_address
@@ -43,12 +43,23 @@ def update_memory(instruction: Instruction) -> Action:
     update = _update_of(instruction, access)
     inexact = any(name.startswith(("F32", "F64", "F16", "BF16")) for name in instruction.modifiers)
     write = write_words(destination, words) if destination is not None else None
+    write_done = write_predicate(instruction.operands[0])
 
     def run(port: Port[Value]) -> None:
-        value = port.algebra.word(1) if operand is None else operand(port)
-        old = port.atomic(
-            access, address(port), lambda algebra, before: update(algebra, before, value), words, inexact=inexact
-        )
+        algebra = port.algebra
+        value = algebra.word(1) if operand is None else operand(port)
+        place = address(port)
+        if write_done is None:
+            old = port.atomic(access, place, lambda inner, before: update(inner, before, value), words, inexact=inexact)
+        else:
+            # A generic sum of packed halves is not done in shared memory: the predicate sends lanes there to a loop.
+            shared = algebra.equal(algebra.high(place), port.read_special("SR_SWINHI"))
+            write_done(port, algebra.invert(shared))
+
+            def partial(inner: Algebra[Value], before: Value) -> Value:
+                return inner.select(shared, before, update(inner, before, value))
+
+            old = port.atomic(access, place, partial, words, inexact=inexact)
         if write:
             write(port, list(old))
 
@@ -71,13 +82,14 @@ def _joined(register: Register, words: int) -> Reader:
 
 
 def _compare_and_swap(instruction: Instruction, access: Access) -> Action:
-    """CAS gives the old value; CAST.SPIN gives 1 where it has stored and 0 where another value was found."""
+    """CAS gives the old value; CAST.SPIN tells in a register or predicate whether it has stored."""
     address = read_address(access, address_operand(instruction))
     destination, sources = _destination_and_sources(instruction)
     words = access.width_bytes // 4
     expected, replacement = _joined(sources[0], words), _joined(sources[1], words)
     write = write_words(destination, words) if destination is not None else None
     tests = instruction.has("CAST")
+    write_stored = write_predicate(instruction.operands[0]) if tests else None
 
     def run(port: Port[Value]) -> None:
         algebra, compared, new = port.algebra, expected(port), replacement(port)
@@ -86,13 +98,14 @@ def _compare_and_swap(instruction: Instruction, access: Access) -> Action:
             return inner.select(inner.equal(old, compared), new, old)
 
         old = list(port.atomic(access, address(port), update, words))
-        if write is None:
-            return
         if tests:
             before = old[0] if words == 1 else algebra.join(old[0], old[1])
-            stored = algebra.from_predicate(algebra.equal(before, compared))
-            old = [stored, algebra.word(0)][:words]
-        write(port, old)
+            stored = algebra.equal(before, compared)
+            old = [algebra.from_predicate(stored), algebra.word(0)][:words]
+            if write_stored:
+                write_stored(port, stored)
+        if write:
+            write(port, old)
 
     return run
 
@@ -153,7 +166,10 @@ def _add_single(instruction: Instruction) -> Update:
 def _add_double(_instruction: Instruction) -> Update:
     def update(algebra: Algebra[Value], old: Value, value: Value) -> Value:
         a, b = algebra.view_float(old, Float.F64), algebra.view_float(value, Float.F64)
-        return algebra.view_bits(algebra.float_add(a, b, Rounding.NEAREST))
+        total = algebra.view_bits(algebra.float_add(a, b, Rounding.NEAREST))
+        # The memory's own adder leaves a NaN as it is.
+        kept = algebra.select(algebra.is_nan(a), old, total)
+        return algebra.select(algebra.is_nan(b), value, kept)
 
     return update
 

@@ -185,7 +185,9 @@ def _approximate_upper(instruction: Instruction, function: str) -> Action:
         port.mark_inexact()
         algebra = port.algebra
         value = algebra.view_float(algebra.join(algebra.word(0), read(port)), Float.F64)
-        write(port, algebra.high(algebra.view_bits(algebra.approximate(function, value))))
+        result = algebra.flush_denormals(algebra.approximate(function, algebra.flush_denormals(value)))
+        upper = algebra.high(algebra.view_bits(result))
+        write(port, algebra.select(algebra.is_nan(result), algebra.word(CANONICAL_NAN), upper))
 
     return run
 
@@ -201,10 +203,10 @@ def check_division(instruction: Instruction) -> Action:
             return
         algebra = port.algebra
         upper, lower = _exponent(port, a(port)), _exponent(port, b(port))
-        # The numerator may be zero; otherwise both exponents and their difference stay inside.
-        risky = algebra.invert(_between(port, lower, 1, 252))
+        # Measured on an H200 over all pairs of exponents: nothing else matters.
+        risky = algebra.invert(_between(port, lower, 2, 251))
         difference = algebra.add(algebra.subtract(upper, lower), algebra.word(256))
-        risky = algebra.bit_or(risky, algebra.invert(_between(port, difference, 256 - 125, 256 + 126)))
+        risky = algebra.bit_or(risky, algebra.invert(_between(port, difference, 256 - 124, 256 + 126)))
         risky = algebra.bit_or(risky, algebra.invert(_between(port, upper, 25, 254)))
         write(port, risky)
 

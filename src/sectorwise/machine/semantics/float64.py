@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import Predicate
-from sectorwise.machine.operands import read_predicate, write_long
+from sectorwise.machine.operands import read_predicate, write_long, write_predicate
 from sectorwise.machine.semantics.floats import (
     FLOAT_COMPARISONS,
     compare_floats,
@@ -18,7 +18,7 @@ from sectorwise.machine.semantics.predicates import pick, write_comparison
 if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction
     from sectorwise.machine.algebra import Value
-    from sectorwise.machine.operands import Action
+    from sectorwise.machine.operands import Action, Reader
     from sectorwise.machine.port import Port
 
 
@@ -66,12 +66,35 @@ def set_predicate(instruction: Instruction) -> Action:
     values = [operand for operand in instruction.operands[2:] if not isinstance(operand, Predicate)]
     trailing = [operand for operand in instruction.operands[2:] if isinstance(operand, Predicate)]
     a, b = (read_double(operand, instruction) for operand in values)
+    for name in ("MIN", "MAX"):
+        if instruction.has(name):
+            return _choose_extreme(instruction, a, b, largest=name == "MAX")
     comparison = pick(instruction.modifiers, FLOAT_COMPARISONS, "F")
 
     def compare(port: Port[Value]) -> Value:
         return compare_floats(port.algebra, comparison, a(port), b(port))
 
     return write_comparison(instruction, compare, trailing[0] if trailing else None)
+
+
+def _choose_extreme(instruction: Instruction, a: Reader, b: Reader, *, largest: bool) -> Action:
+    """DSETP.MIN, DSETP.MAX: whether the first operand is the result, and whether both are NaN."""
+    first, second = (write_predicate(operand) for operand in instruction.operands[:2])
+
+    def run(port: Port[Value]) -> None:
+        algebra, x, y = port.algebra, a(port), b(port)
+        nan_x, nan_y = algebra.is_nan(x), algebra.is_nan(y)
+        # Of two zeros the negative one is the smaller.
+        negative = algebra.less_signed(algebra.view_bits(x), algebra.long(0))
+        favoured = algebra.invert(negative) if largest else negative
+        below = algebra.float_less(y, x) if largest else algebra.float_less(x, y)
+        below = algebra.bit_or(below, algebra.bit_and(algebra.float_equal(x, y), favoured))
+        if first:
+            first(port, algebra.bit_or(below, algebra.bit_and(nan_y, algebra.invert(nan_x))))
+        if second:
+            second(port, algebra.bit_and(nan_x, nan_y))
+
+    return run
 
 
 def minimum_maximum(instruction: Instruction) -> Action:

@@ -306,6 +306,45 @@ def _extreme(port: Port[Value], a: Value, b: Value, takes_minimum: Reader, *, si
     return algebra.select(takes_first, a, b)
 
 
+def minimum_maximum_long(instruction: Instruction) -> Action:
+    """IMNMX.S64, IMNMX.U64: the smaller long where the first predicate after the operands holds, else the larger."""
+    operands = instruction.operands
+    values = [operand for operand in operands if not isinstance(operand, Predicate)]
+    first = operands.index(values[0])
+    choice = operands[first + len(values)]
+    if any(write_predicate(operand) for operand in operands[:first]):
+        raise unsupported(instruction, "predicates of 64-bit minima are not known")
+    signed = instruction.has("S64")
+    a, b = read_long(values[1], signed=signed), read_long(values[2], signed=signed)
+    takes_minimum, write = read_predicate(choice), write_long(values[0])
+
+    def run(port: Port[Value]) -> None:
+        write(port, _extreme(port, a(port), b(port), takes_minimum, signed=signed))
+
+    return run
+
+
+def add_saturated(instruction: Instruction) -> Action:
+    """VIADD.ISAT: the signed sum of two words, held at the ends of its range."""
+    if instruction.has("U32"):
+        raise unsupported(instruction, "unsigned saturation is not known")
+    destination, a, b = instruction.operands
+    negates = _negates(b)
+    first, second = read_word(a), read_word(_unsigned_form(b))
+    write = write_word(destination)
+
+    def run(port: Port[Value]) -> None:
+        algebra = port.algebra
+        x, y = algebra.extend_sign(first(port)), algebra.extend_sign(second(port))
+        total = algebra.subtract(x, y) if negates else algebra.add(x, y)
+        top, bottom = algebra.long(0x7FFFFFFF), algebra.long(-0x80000000)
+        total = algebra.select(algebra.less_signed(top, total), top, total)
+        total = algebra.select(algebra.less_signed(total, bottom), bottom, total)
+        write(port, algebra.low(total))
+
+    return run
+
+
 def add_minimum_maximum(instruction: Instruction) -> Action:
     """VIADDMNMX: the smaller (or larger) of a + b and c."""
     destination, *values = [operand for operand in instruction.operands if not isinstance(operand, Predicate)]

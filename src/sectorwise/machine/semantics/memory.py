@@ -13,6 +13,7 @@ from sectorwise.machine.operands import (
     raw_words,
     read_predicate,
     unsupported,
+    write_predicate,
     write_words,
 )
 
@@ -152,21 +153,32 @@ def store(instruction: Instruction) -> Action:
 
 
 def copy_async(instruction: Instruction) -> Action:
-    """LDGSTS: global memory into shared; where its predicate fails, zeros are stored instead."""
+    """LDGSTS: global memory into shared; where its predicate fails, zeros are stored instead.
+
+    ZFILL stores zeros behind the source's last byte, too: the address modulo the width is how many (what the compiler
+    makes of a source size that only the launch knows).
+    """
     access = access_of(instruction)
     if access is None:
         return _do_nothing
+    width = access.width_bytes
     target = read_short_address(address_operand(instruction))
     source = read_long_address(address_operand(instruction, 1))
     predicates = [operand for operand in instruction.operands if isinstance(operand, Predicate)]
     keeps = read_predicate(predicates[0]) if predicates and predicate_value(predicates[0]) is not True else None
+    fills = instruction.has("ZFILL")
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
-        kept = None
-        if keeps:
-            kept = algebra.select(keeps(port), algebra.word(access.width_bytes), algebra.word(0))
-        port.copy_async(access, target(port), source(port), kept)
+        address = source(port)
+        kept = algebra.word(width) if keeps or fills else None
+        if fills:
+            missing = algebra.bit_and(algebra.low(address), algebra.word(width - 1))
+            address = algebra.bit_and(address, algebra.long(-width))
+            kept = algebra.subtract(algebra.word(width), missing)
+        if keeps and kept is not None:
+            kept = algebra.select(keeps(port), kept, algebra.word(0))
+        port.copy_async(access, target(port), address, kept)
 
     return run
 
@@ -234,6 +246,28 @@ def transpose(algebra: Algebra[Value], value: Value) -> Value:
     second = algebra.shift_right(algebra.permute(value, algebra.add(holder, algebra.word(4))), count)
     lower = algebra.bit_and(first, algebra.word(0xFFFF))
     return algebra.bit_or(lower, algebra.shift_left(second, algebra.word(16)))
+
+
+def query_space(instruction: Instruction) -> Action:
+    """QSPC: whether a generic address lies in shared (S), local (L) or global (G) memory, by its upper word."""
+    predicates = [operand for operand in instruction.operands if isinstance(operand, Predicate)]
+    registers = [operand for operand in instruction.operands if isinstance(operand, Register)]
+    space = next((name for name in instruction.modifiers if name in ("S", "L", "G")), None)
+    if space is None or _present(registers[0] if registers else None):
+        raise unsupported(instruction, "this query is not known")
+    address, write = read_long_address(address_operand(instruction)), write_predicate(predicates[0])
+
+    def run(port: Port[Value]) -> None:
+        if write is None:
+            return
+        algebra = port.algebra
+        upper = algebra.high(address(port))
+        shared = algebra.equal(upper, port.read_special("SR_SWINHI"))
+        local = algebra.equal(upper, port.read_special("SR_LWINHI"))
+        inside = {"S": shared, "L": local}.get(space)
+        write(port, algebra.invert(algebra.bit_or(shared, local)) if inside is None else inside)
+
+    return run
 
 
 def touch_unknown(instruction: Instruction) -> Action:

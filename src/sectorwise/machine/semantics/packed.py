@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sectorwise.binary.ir import Predicate
+from sectorwise.binary.ir import Predicate, Register
 from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.operands import is_zero, read_predicate, read_word, unsupported, write_word
 from sectorwise.machine.semantics.floats import read_single, rounding_of
@@ -64,19 +65,19 @@ def dot_product(instruction: Instruction) -> Action:
 
 
 def minimum_maximum(instruction: Instruction) -> Action:
-    """VIMNMX, VIMNMX3, VIADDMNMX on two halves of a word (S16x2, U16x2)."""
-    signed = any(name.startswith("S16x2") for name in instruction.modifiers)
+    """VIMNMX, VIMNMX3, VIADDMNMX on the parts of a word: two halves (S16x2, U16x2), four bytes (S8x4, U8x4)."""
+    signed, bits = _packing(instruction)
     adds, relu = "ADD" in instruction.opcode, instruction.has("RELU")
     values = [operand for operand in instruction.operands[1:] if not isinstance(operand, Predicate)]
     choice = [operand for operand in instruction.operands[1:] if isinstance(operand, Predicate)][-1]
     readers, takes_minimum = [read_word(operand) for operand in values], read_predicate(choice)
     write = write_word(instruction.operands[0])
 
-    def half(algebra: Algebra[Value], words: list[Value], start: int, minimum: Value) -> Value:
-        parts = [field(algebra, word, start, 16, signed=signed) for word in words]
+    def part_of(algebra: Algebra[Value], words: list[Value], start: int, minimum: Value) -> Value:
+        parts = [field(algebra, word, start, bits, signed=signed) for word in words]
         if adds:
             total = algebra.add(parts[0], parts[1])
-            parts = [field(algebra, total, 0, 16, signed=signed), *parts[2:]]
+            parts = [field(algebra, total, 0, bits, signed=signed), *parts[2:]]
         result = parts[0]
         for part in parts[1:]:
             takes_first = algebra.bit_xor(less(algebra, part, result, signed=signed), minimum)
@@ -88,9 +89,49 @@ def minimum_maximum(instruction: Instruction) -> Action:
 
     def run(port: Port[Value]) -> None:
         algebra, words, minimum = port.algebra, [read(port) for read in readers], takes_minimum(port)
-        low = algebra.bit_and(half(algebra, words, 0, minimum), algebra.word(0xFFFF))
-        high = algebra.shift_left(half(algebra, words, 16, minimum), algebra.word(16))
-        write(port, algebra.bit_or(low, high))
+        results = [part_of(algebra, words, start, minimum) for start in range(0, 32, bits)]
+        write(port, _together(algebra, results, bits))
+
+    return run
+
+
+def _packing(instruction: Instruction) -> tuple[bool, int]:
+    """Signedness and bits of the parts."""
+    for name, bits in (("16x2", 16), ("8x4", 8)):
+        for modifier in instruction.modifiers:
+            if modifier.endswith(name):
+                return modifier.startswith("S"), bits
+    raise unsupported(instruction, "the packing is not known")
+
+
+def _together(algebra: Algebra[Value], parts: list[Value], bits: int) -> Value:
+    """A word from the low bits of words, the first lowest."""
+    mask = algebra.word((1 << bits) - 1)
+    result = algebra.bit_and(parts[0], mask)
+    for place, part in enumerate(parts[1:], 1):
+        moved = algebra.shift_left(algebra.bit_and(part, mask), algebra.word(bits * place))
+        result = algebra.bit_or(result, moved)
+    return result
+
+
+def add(instruction: Instruction) -> Action:
+    """VIADD on the parts of a word; each wraps around."""
+    _, bits = _packing(instruction)
+    if any("SAT" in name for name in instruction.modifiers):
+        raise unsupported(instruction, "saturation of packed sums is not known")
+    destination, a, b = instruction.operands
+    negates = isinstance(b, Register) and b.negate
+    first, second = read_word(a), read_word(replace(b, negate=False) if isinstance(b, Register) else b)
+    write = write_word(destination)
+
+    def run(port: Port[Value]) -> None:
+        algebra, x, y = port.algebra, first(port), second(port)
+        combine = algebra.subtract if negates else algebra.add
+        parts = [
+            combine(algebra.shift_right(x, algebra.word(start)), algebra.shift_right(y, algebra.word(start)))
+            for start in range(0, 32, bits)
+        ]
+        write(port, _together(algebra, parts, bits))
 
     return run
 
@@ -185,7 +226,7 @@ def round_to_tf32(instruction: Instruction) -> Action:
         else:
             rounded = bits
         cut = algebra.bit_and(rounded, algebra.word(0xFFFFE000))
-        write(port, algebra.select(algebra.is_nan(value), algebra.word(0x7FFFFFFF), cut))
+        write(port, algebra.select(algebra.is_nan(value), algebra.word(0x7FFFE000), cut))
 
     return run
 

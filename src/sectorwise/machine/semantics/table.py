@@ -28,10 +28,23 @@ if TYPE_CHECKING:
     from sectorwise.machine.operands import Action
 
 
+def _is_packed(instruction: Instruction) -> bool:
+    return any(modifier.endswith(("16x2", "8x4")) for modifier in instruction.modifiers)
+
+
+def _add(instruction: Instruction) -> Action:
+    """IADD3, VIADD and their kin, on words or on parts of one."""
+    if _is_packed(instruction):
+        return packed.add(instruction)
+    return integer.add_saturated(instruction) if instruction.has("ISAT") else integer.add3(instruction)
+
+
 def _minimum_maximum(instruction: Instruction) -> Action:
     """VIMNMX and its kin, on words or on two halves of one."""
-    if any("16x2" in modifier for modifier in instruction.modifiers):
+    if _is_packed(instruction):
         return packed.minimum_maximum(instruction)
+    if instruction.has("U64") or instruction.has("S64"):
+        return integer.minimum_maximum_long(instruction)
     adds = "ADD" in instruction.opcode
     return integer.add_minimum_maximum(instruction) if adds else integer.minimum_maximum(instruction)
 
@@ -41,17 +54,17 @@ SEMANTICS: Mapping[str, Callable[[Instruction], Action]] = {
     "IADD": integer.add3,
     "IADD3": integer.add3,
     "UIADD3": integer.add3,
-    "VIADD": integer.add3,
-    "UVIADD": integer.add3,
+    "VIADD": _add,
+    "UVIADD": _add,
     "IMAD": integer.multiply_add,
     "UIMAD": integer.multiply_add,
     "IMUL": integer.multiply_add,
     "LEA": integer.shift_add,
     "ULEA": integer.shift_add,
     "ISCADD": integer.shifted_add,
-    "IMNMX": integer.minimum_maximum,
+    "IMNMX": _minimum_maximum,
     "VIMNMX": _minimum_maximum,
-    "UIMNMX": integer.minimum_maximum,
+    "UIMNMX": _minimum_maximum,
     "UVIMNMX": _minimum_maximum,
     "VIMNMX3": _minimum_maximum,
     "UVIMNMX3": _minimum_maximum,
@@ -164,6 +177,7 @@ SEMANTICS: Mapping[str, Callable[[Instruction], Action]] = {
     "STS": memory.store,
     "STL": memory.store,
     "ST": memory.store,
+    "QSPC": memory.query_space,
     "LDGSTS": memory.copy_async,
     "LDSM": memory.load_matrix,
     "STSM": memory.store_matrix,

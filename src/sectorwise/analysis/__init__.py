@@ -1,0 +1,1 @@
+"""Turns kernel models into the result that people and programs read."""

@@ -1,0 +1,168 @@
+"""Turns the model of a kernel into its entry of the analysis."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.analysis.data import (
+    Coverage,
+    FaultReport,
+    KernelAnalysis,
+    Launch,
+    LimitationReport,
+    MemorySite,
+    Output,
+    ResourceUse,
+)
+from sectorwise.analysis.describe_pace import (
+    describe_concurrency,
+    describe_occupancy,
+    describe_roofline,
+    describe_waves,
+)
+from sectorwise.binary.ir import Location
+from sectorwise.launch.dtypes import ELEMENT_TYPES
+from sectorwise.machine.execution import Certainty, FaultKind
+from sectorwise.machine.forms import access_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sectorwise.binary.ir import Instruction
+    from sectorwise.machine.execution import Fault, Limitation, Site
+    from sectorwise.model.kernel_model import KernelModel
+
+FAULT_CODES: Final = {FaultKind.OUT_OF_BOUNDS: "SW901", FaultKind.MISALIGNED: "SW902"}
+"""Codes under which wrong accesses are reported."""
+
+
+def describe_kernel(
+    model: KernelModel, name_file: Callable[[str], str], *, keep_outputs: bool = False
+) -> KernelAnalysis:
+    """The entry of one launch; `name_file` gives the name that reports use for a file of the debug information.
+
+    `keep_outputs` copies the final contents of the buffers into it.
+    """
+    kernel, launch, execution = model.bound.kernel, model.bound.launch, model.execution
+    places = _Places(model, name_file, {site.instruction: place for place, site in enumerate(execution.sites)})
+    return KernelAnalysis(
+        name=launch.kernel,
+        case=launch.case,
+        launch=Launch(grid=launch.grid, block=launch.block, dynamic_shared_bytes=launch.dynamic_shared_bytes),
+        resources=ResourceUse(
+            registers_per_thread=kernel.resources.registers_per_thread,
+            static_shared_bytes=kernel.resources.static_shared_bytes,
+            local_bytes_per_thread=kernel.resources.local_bytes_per_thread,
+        ),
+        coverage=_describe_coverage(model),
+        sites=tuple(_describe_site(site, places) for site in execution.sites),
+        totals=model.totals,
+        occupancy=describe_occupancy(model.occupancy),
+        waves=describe_waves(model.pace.waves),
+        concurrency=describe_concurrency(model.pace),
+        roofline=describe_roofline(model.pace),
+        traffic=None,
+        time=None,
+        faults=tuple(_describe_fault(fault, places) for fault in execution.faults),
+        findings=(),
+        limitations=tuple(_describe_limitation(limitation, places) for limitation in execution.limitations),
+        outputs=_read_outputs(model) if keep_outputs else None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where an instruction stands: in the code, among the sites, in the source."""
+
+    model: KernelModel
+    name_file: Callable[[str], str]
+    sites: dict[int, int]
+
+    def instruction(self, index: int) -> Instruction:
+        return self.model.bound.kernel.instructions[index]
+
+    def offset(self, index: int) -> str:
+        return f"0x{self.instruction(index).offset:04x}"
+
+    def location(self, index: int) -> Location | None:
+        found = self.instruction(index).location
+        return None if found is None else self._rename(found)
+
+    def _rename(self, location: Location) -> Location:
+        callers = tuple(self._rename(caller) for caller in location.inlined_at)
+        return Location(self.name_file(location.file), location.line, callers)
+
+
+def _describe_coverage(model: KernelModel) -> Coverage:
+    sites, total = model.execution.sites, model.bound.launch.blocks_total
+    executed = model.execution.blocks_executed
+    listed = {site.instruction for site in sites}
+    in_code = {each.index for each in model.bound.kernel.instructions if access_of(each) is not None}
+    return Coverage(
+        blocks_total=total,
+        blocks_executed=executed,
+        certainty=Certainty.EXACT if executed == total else Certainty.SAMPLED,
+        sites=len(sites),
+        sites_unknown=sum(site.unknown_because is not None for site in sites),
+        sites_not_issued=len(in_code - listed),
+    )
+
+
+def _describe_site(site: Site, places: _Places) -> MemorySite:
+    known = site.unknown_because is None
+    return MemorySite(
+        offset=places.offset(site.instruction),
+        sass=places.instruction(site.instruction).text,
+        location=places.location(site.instruction),
+        space=site.access.space,
+        operation=site.access.operation,
+        width_bytes=site.access.width_bytes,
+        executed=site.executed,
+        tag_requests=site.tag_requests if known else None,
+        sectors=site.sectors if known else None,
+        sectors_ideal=site.sectors_ideal if known else None,
+        sectors_local=site.sectors_local if known else None,
+        wavefronts=site.wavefronts if known else None,
+        wavefronts_ideal=site.wavefronts_ideal if known else None,
+        wavefronts_hardware=site.wavefronts_hardware if known else None,
+        certainty=site.certainty if known else None,
+        unknown_because=site.unknown_because,
+    )
+
+
+def _describe_fault(fault: Fault, places: _Places) -> FaultReport:
+    return FaultReport(
+        code=FAULT_CODES[fault.kind],
+        kind=fault.kind,
+        site=places.sites.get(fault.instruction),
+        offset=places.offset(fault.instruction),
+        location=places.location(fault.instruction),
+        block=fault.block,
+        warp=fault.warp,
+        lane=fault.lane,
+        address=hex(fault.address),
+        width_bytes=fault.width_bytes,
+        occurrences=fault.occurrences,
+        message=fault.message,
+    )
+
+
+def _describe_limitation(limitation: Limitation, places: _Places) -> LimitationReport:
+    return LimitationReport(
+        site=places.sites.get(limitation.instruction),
+        offset=places.offset(limitation.instruction),
+        because=limitation.because,
+        location=places.location(limitation.instruction),
+    )
+
+
+def _read_outputs(model: KernelModel) -> tuple[Output, ...]:
+    """Copies, since the machine keeps the bytes."""
+    return tuple(
+        Output(
+            argument=allocation.argument,
+            values=model.execution.read_buffer(place).copy().view(ELEMENT_TYPES[allocation.buffer.dtype].storage),
+        )
+        for place, allocation in enumerate(model.bound.allocations)
+    )

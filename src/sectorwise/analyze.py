@@ -1,0 +1,210 @@
+"""Turns a kernel's source and its launches into an analysis: the whole story, one stage after the other."""
+
+from __future__ import annotations
+
+import difflib
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.analysis.data import SCHEMA, Analysis, Device, Tool
+from sectorwise.analysis.describe import describe_kernel
+from sectorwise.analysis.texts import name_file, read_texts
+from sectorwise.binary.cubin import read_cubin
+from sectorwise.binding import bind
+from sectorwise.device import list_devices, load_device, require_sass
+from sectorwise.errors import LaunchError, UnknownKernelError
+from sectorwise.frontends.base import CompileRequest
+from sectorwise.frontends.choose import choose_frontend
+from sectorwise.launch.comments import find_launches
+from sectorwise.launch.config import LaunchConfig
+from sectorwise.launch.files import read_launch_file
+from sectorwise.launch.notation import parse_launch
+from sectorwise.machine.execution import ExecutionOptions
+from sectorwise.machine.numpy_engine import execute
+from sectorwise.model.kernel_model import model_kernel
+from sectorwise.source import read_source
+from sectorwise.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sectorwise.binary.ir import Cubin, Kernel
+    from sectorwise.binding import BoundLaunch
+    from sectorwise.device import DeviceSpec
+    from sectorwise.frontends.base import Compilation
+    from sectorwise.model.kernel_model import KernelModel
+
+DEFAULT_DEVICE: Final = "h200"
+"""The device whose counters every count was compared with."""
+
+LaunchSource = str | PathLike[str] | LaunchConfig
+"""Launch notation, the path of a launch file, or a launch itself."""
+
+
+def analyze(  # noqa: PLR0913 - the options of the main job
+    source: str | PathLike[str],
+    launches: LaunchSource | Sequence[LaunchSource] | None = None,
+    *,
+    device: str | None = None,
+    kernel: str | None = None,
+    macros: Sequence[str] = (),
+    include_folders: Sequence[str | PathLike[str]] = (),
+    options: ExecutionOptions | None = None,
+    keep_outputs: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> Analysis:
+    """Execute launches of the kernels of a file, every lane of them, and count what their memory instructions do.
+
+    `source` is a `.cu` or `.cubin` file. `launches` are texts in launch notation, paths of launch files, or launches;
+    without them the `// sectorwise: launch ...` comments of the source count. `device` is an id or alias; the default
+    is `DEFAULT_DEVICE`, for a cubin that it does not run the first device that does. `kernel` keeps the launches of
+    one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `keep_outputs` keeps the final buffers in
+    `outputs`. `progress` is called with the blocks executed so far and in all.
+
+    Raises:
+        SectorwiseError: one of its kinds, with a text for people, where the work cannot go on.
+    """
+    path = Path(source)
+    spec = load_device(device or DEFAULT_DEVICE)
+    target = require_sass(spec)
+    configs = gather_launches(path, launches, kernel)
+
+    names = tuple(dict.fromkeys(config.kernel for config in configs))
+    folders = tuple(Path(folder) for folder in include_folders)
+    request = CompileRequest(target=target, macros=tuple(macros), include_folders=folders, kernels=names)
+    compilation = choose_frontend(path).compile(path, request)
+    cubin = read_cubin(compilation.cubin, path.as_posix())
+    if device is None:
+        spec = choose_device(cubin.target, spec)
+
+    # Every launch is checked before the first one runs: a typing error must not cost a long run.
+    bound = [bind_launch(cubin, compilation, config, spec) for config in configs]
+    models = execute_all(bound, options or ExecutionOptions(), progress)
+
+    def name(file: str) -> str:
+        return name_file(file, compilation, path)
+
+    kernels = tuple(describe_kernel(model, name, keep_outputs=keep_outputs) for model in models)
+    return Analysis(
+        schema=SCHEMA,
+        tool=Tool(
+            name="sectorwise", version=__version__, compiler=compilation.compiler if compilation.target else None
+        ),
+        device=Device(id=spec.id, name=spec.name, compute_capability=spec.architecture, target=cubin.target),
+        source=path.as_posix(),
+        kernels=kernels,
+        source_texts=read_texts(kernels, compilation, path),
+    )
+
+
+def choose_device(target: str, preferred: DeviceSpec) -> DeviceSpec:
+    """The preferred device, or else the first that code for `target` was compiled for, if there is one."""
+    if target in preferred.compile_targets:
+        return preferred
+    return next((each for each in list_devices() if target in each.compile_targets), preferred)
+
+
+def bind_launch(cubin: Cubin, compilation: Compilation, config: LaunchConfig, device: DeviceSpec) -> BoundLaunch:
+    """The launch with its kernel, its arguments placed in memory and checked against what the kernel takes."""
+    kernel = find_kernel(cubin, compilation, config)
+    types = kernel.parameter_types or compilation.parameter_types.get(shorten_name(kernel.name))
+    return bind(kernel, config, device, types)
+
+
+def execute_all(
+    launches: Sequence[BoundLaunch], options: ExecutionOptions, progress: Callable[[int, int], None] | None
+) -> Iterator[KernelModel]:
+    """Execute the launches one after the other, and say what follows from the counts of each.
+
+    One at a time, as each holds its buffers. `progress` sees the blocks of all of them together.
+    """
+    total = sum(bound.launch.blocks_total for bound in launches)
+    before = 0
+    for bound in launches:
+        execution = execute(bound, options, _shift(progress, before, total))
+        yield model_kernel(bound, execution)
+        before += bound.launch.blocks_total
+
+
+def _shift(progress: Callable[[int, int], None] | None, before: int, total: int) -> Callable[[int, int], None] | None:
+    if progress is None:
+        return None
+    return lambda done, _of_this_launch: progress(before + done, total)
+
+
+def gather_launches(
+    path: Path, launches: LaunchSource | Sequence[LaunchSource] | None, kernel: str | None
+) -> tuple[LaunchConfig, ...]:
+    """All launches that were asked for, or those that the source's comments name; of one kernel where `kernel` is set.
+
+    Raises:
+        LaunchError: one cannot be read, or there is none.
+        UnknownKernelError: none of them launches `kernel`.
+    """
+    configs: tuple[LaunchConfig, ...]
+    if launches is None:
+        configs = find_launches(read_source(path).text, path.name, path.parent) if path.suffix != ".cubin" else ()
+    else:
+        given = [launches] if isinstance(launches, str | PathLike | LaunchConfig) else launches
+        configs = tuple(config for one in given for config in _read_launch(one))
+    if not configs:
+        raise LaunchError(
+            f"{path}: no launch is known. Give one with --launch 'kernel<<<grid, block>>>(f32[1024], n=5)', a file of"
+            " them with --launches FILE.json, or write '// sectorwise: launch ...' in the source"
+        )
+    kept = tuple(config for config in configs if kernel in {None, config.kernel})
+    if not kept:
+        raise UnknownKernelError(f"no launch of kernel {kernel!r}; {_suggest(kernel or '', _names_of(configs))}")
+    return kept
+
+
+def _read_launch(launch: LaunchSource) -> tuple[LaunchConfig, ...]:
+    match launch:
+        case LaunchConfig():
+            return (launch,)
+        case str():
+            return (parse_launch(launch, "--launch"),)
+        case _:
+            return read_launch_file(Path(launch)).cases
+
+
+def _names_of(configs: Sequence[LaunchConfig]) -> list[str]:
+    return list(dict.fromkeys(config.kernel for config in configs))
+
+
+def find_kernel(cubin: Cubin, compilation: Compilation, config: LaunchConfig) -> Kernel:
+    """The kernel that a launch names: by its symbol, as its author wrote it, or without namespace and arguments.
+
+    Raises:
+        UnknownKernelError: the cubin has none of that name, or several; the text names the nearest.
+    """
+    symbol = compilation.kernel_names.get(config.kernel, config.kernel)
+    found: list[Kernel] = []
+    for spell in (lambda kernel: kernel.name, _spell, lambda kernel: shorten_name(_spell(kernel))):
+        found = found or [kernel for kernel in cubin.kernels if spell(kernel) == symbol.replace(" ", "")]
+    if len(found) == 1:
+        return found[0]
+    origin = f"{config.span.origin}: " if config.span is not None else ""
+    if found:
+        raise UnknownKernelError(
+            f"{origin}{config.kernel!r} may be any of {', '.join(_spell(kernel) for kernel in found)}"
+        )
+    known = [_spell(kernel) for kernel in cubin.kernels]
+    raise UnknownKernelError(f"{origin}there is no kernel {config.kernel!r}; {_suggest(config.kernel, known)}")
+
+
+def _spell(kernel: Kernel) -> str:
+    return (kernel.readable_name or kernel.name).replace(" ", "")
+
+
+def shorten_name(name: str) -> str:
+    """`scale` for `ns::scale<float>`: a kernel's name without namespaces and template arguments."""
+    return name.partition("<")[0].rpartition("::")[2]
+
+
+def _suggest(name: str, known: Sequence[str]) -> str:
+    if not known:
+        return "there are no kernels at all"
+    nearest = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+    return f"the nearest: {', '.join(nearest)}" if nearest else f"there are: {', '.join(known)}"

@@ -1,0 +1,1 @@
+"""Turns command lines into reports and exit codes."""

@@ -1,0 +1,77 @@
+"""Turns the command line into one of its commands, and errors into text on stderr and exit code 2."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Final
+
+import click
+
+from sectorwise.errors import SectorwiseError
+from sectorwise.version import __version__
+
+COMMANDS: Final = {
+    "check": "what each memory instruction of a kernel costs, line by line",
+    "occupancy": "how many blocks of a kernel an SM holds, what limits them, and what would change it",
+}
+"""Each command is the function of its own name in the module of its own name; it is imported when it is called."""
+
+EXIT_ERROR: Final = 2
+EXIT_INTERRUPTED: Final = 130
+EXIT_BROKEN_PIPE: Final = 141
+
+
+class _CommandGroup(click.Group):
+    """Commands by name, imported one at a time: `sectorwise --help` must not wait for NumPy."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"sectorwise.cli.{cmd_name}")
+        command = getattr(module, cmd_name)
+        return command if isinstance(command, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=_CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "-V", "--version", prog_name="sectorwise", message="%(prog)s %(version)s")
+def cli() -> None:
+    """What a GPU kernel costs in memory, counted by executing its SASS: no GPU needed."""
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run a command line, that of this process if none is given.
+
+    Exits with 0 when done, 1 where findings fail the run, 2 on an error.
+    """
+    try:
+        cli.main(arguments, prog_name="sectorwise", standalone_mode=False)
+    except SectorwiseError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(EXIT_ERROR)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except MemoryError as error:
+        click.echo(f"error: not enough memory on this machine{f': {error}' if str(error) else ''}", err=True)
+        sys.exit(EXIT_ERROR)
+    except BrokenPipeError:
+        # Who read the report has seen enough; Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_BROKEN_PIPE)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        sys.exit(EXIT_INTERRUPTED)

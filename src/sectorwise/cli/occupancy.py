@@ -1,0 +1,114 @@
+"""Turns the size of a block, or a source and register limits, into a report on how many blocks an SM holds."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import click
+
+from sectorwise.cli.output import describe_page, write_text
+from sectorwise.device import load_device
+from sectorwise.errors import ArgumentError
+from sectorwise.model.occupancy import occupancy as find_occupancy
+from sectorwise.model.waves import count_waves
+from sectorwise.report import occupancy as report
+
+_UNITS = {"": 1, "B": 1, "K": 1024, "KB": 1024, "KIB": 1024, "M": 1024**2, "MB": 1024**2, "MIB": 1024**2}
+
+
+def parse_size(text: str) -> int:
+    """Bytes, written plainly or with K or M (binary): `49152`, `48K`, `48KiB`."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", text.strip().replace("_", ""))
+    unit = _UNITS.get(match[2].upper()) if match else None
+    if match is None or unit is None:
+        raise ArgumentError(f"--shared: {text!r} is no size; write bytes, or 48K or 48KiB")
+    return round(float(match[1]) * unit)
+
+
+def parse_numbers(text: str) -> tuple[int, ...]:
+    """Whole numbers with commas between, in the order given: `32,48,64`."""
+    if not re.fullmatch(r"\d+(\s*,\s*\d+)*", text.strip()):
+        raise ArgumentError(f"--maxrregcount: {text!r} is no list of numbers such as 32,48,64")
+    return tuple(int(part) for part in text.split(","))
+
+
+@click.command()
+@click.argument("source", type=click.Path(path_type=Path), required=False)
+@click.option("--threads", type=int, metavar="N", help="Threads a block.")
+@click.option("--registers", type=int, metavar="N", help="Registers a thread.")
+@click.option("--shared", default="0", metavar="SIZE", help="Shared memory a block, static plus dynamic.")
+@click.option("--barriers", type=int, default=0, metavar="N", help="Named barriers a block.")
+@click.option("--blocks", type=int, metavar="N", help="Blocks of the grid: shows its waves too.")
+@click.option(
+    "--carveout", type=int, metavar="PERCENT", help="The launch's preferred carve-out.  [default: the driver's]"
+)
+@click.option("--device", default="h200", show_default=True, metavar="NAME", help="The GPU to answer for.")
+@click.option("--maxrregcount", "limits", metavar="N,N,...", help="Recompile SOURCE with these limits.")
+@click.option("--launch", metavar="TEXT", help="With SOURCE: execute this launch and count.")
+@click.option("--kernel", metavar="NAME", help="With SOURCE: the kernel, if there are several.")
+@click.option("-D", "--define", "macros", multiple=True, metavar="NAME[=VALUE]", help="A macro for the compiler.")
+@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write there.")
+def occupancy(
+    source: Path | None,
+    threads: int | None,
+    registers: int | None,
+    shared: str,
+    barriers: int,
+    blocks: int | None,
+    carveout: int | None,
+    device: str,
+    limits: str | None,
+    launch: str | None,
+    kernel: str | None,
+    macros: tuple[str, ...],
+    form: str,
+    output: Path | None,
+) -> None:
+    """Show how many blocks an SM holds, what limits them, and what would change it.
+
+    Give --threads and --registers; or a SOURCE (.cu) and --maxrregcount, to see registers, spills and occupancy under
+    each limit, and with --launch the counts.
+    """
+    page = describe_page(sys.stdout)
+    if source is not None:
+        asked = (None, *(() if limits is None else parse_numbers(limits)))
+        text = _try_limits(source, threads, parse_size(shared), device, asked, launch, kernel, macros, form)
+    elif threads is None or registers is None:
+        raise click.UsageError("give --threads and --registers, or a source file with --maxrregcount")
+    else:
+        found = find_occupancy(
+            threads, registers, parse_size(shared), device=device, barriers=barriers, preferred_carveout_pct=carveout
+        )
+        spec = load_device(device)
+        waves = None if blocks is None else count_waves(blocks, found.blocks_per_sm, spec.sm_count)
+        text = report.render_json(found, waves) if form == "json" else report.render(found, spec, page, waves)
+    write_text(text, output)
+
+
+def _try_limits(
+    source: Path,
+    threads: int | None,
+    shared: int,
+    device: str,
+    asked: tuple[int | None, ...],
+    launch: str | None,
+    kernel: str | None,
+    macros: tuple[str, ...],
+    form: str,
+) -> str:
+    from sectorwise.sweep.registers import try_register_limits, try_register_limits_of_block
+
+    if launch is None and threads is None:
+        raise click.UsageError("with a source file, give --threads, or a --launch to execute")
+    if launch is not None:
+        trials = try_register_limits(source, asked, launch, device=device, macros=macros)
+    else:
+        trials = try_register_limits_of_block(
+            source, asked, threads or 0, kernel=kernel, dynamic_shared_bytes=shared, device=device, macros=macros
+        )
+    if form == "json":
+        return report.render_trials_json(trials)
+    return report.render_trials(trials, load_device(device), describe_page(sys.stdout))

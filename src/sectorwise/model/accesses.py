@@ -1,0 +1,69 @@
+"""Turns the counts of memory instructions into what one warp moves on average each time that it issues them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.counting.request import Operation, Space
+from sectorwise.model.schedule import Access
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sectorwise.machine.execution import Site
+
+_SECTOR_BYTES: Final = 32
+_SECTORS_IN_LINE: Final = 4
+_DENSE_SECTORS: Final = 3
+"""Sectors of each line from which on the lines of a request are taken to be neighbours."""
+
+_DEVICE_SPACES: Final = frozenset({Space.GLOBAL, Space.GENERIC})
+
+
+def average_accesses(
+    sites: Sequence[Site], shares: Mapping[int, tuple[float, float]] | None = None
+) -> dict[int, Access]:
+    """What a warp moves with each instruction that accesses global memory, by index of the instruction.
+
+    `shares` are the parts of an instruction's sectors that come from DRAM and from the L2; without them all come from
+    DRAM. Instructions whose addresses are not known are left out.
+    """
+    return {
+        site.instruction: _average(site, (shares or {}).get(site.instruction, (1.0, 0.0)))
+        for site in sites
+        if site.access.space in _DEVICE_SPACES and site.executed and site.unknown_because is None
+    }
+
+
+def count_unknown(sites: Sequence[Site]) -> int:
+    """Instructions that access global memory at addresses that are not known."""
+    return sum(site.access.space in _DEVICE_SPACES and site.unknown_because is not None for site in sites)
+
+
+def count_data_passes(sites: Sequence[Site]) -> int | None:
+    """Passes of the L1 data stage over a launch; None where an address is not known.
+
+    Shared memory's are those that the hardware counts. Of global memory each 128-byte line that a request touches
+    takes one, which is an upper bound: words of several lines that lie in different banks share a pass. A local
+    access takes one for each four sectors.
+    """
+    passes = 0
+    for site in sites:
+        if site.unknown_because is not None:
+            return None
+        passes += site.wavefronts_hardware + -(-site.sectors_local // _SECTORS_IN_LINE)
+        if site.access.operation in {Operation.LOAD, Operation.STORE, Operation.ASYNC_COPY}:
+            passes += site.tag_requests
+    return passes
+
+
+def _average(site: Site, shares: tuple[float, float]) -> Access:
+    sectors, lines = site.sectors / site.executed, site.tag_requests / site.executed
+    places = 1 if sectors >= _DENSE_SECTORS * lines else round(lines)
+    dram_share, l2_share = shares
+    return Access(
+        request_bytes=sectors * _SECTOR_BYTES,
+        places=max(1, places),
+        dram_share=dram_share,
+        l2_share=l2_share,
+    )

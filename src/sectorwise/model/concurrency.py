@@ -1,0 +1,237 @@
+"""Turns a warp's schedule and the warps of an SM into bytes in flight over time, and those into bandwidth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sectorwise.device import require_capability
+from sectorwise.errors import ArgumentError
+from sectorwise.model.latency import describe_memory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from sectorwise.device import DeviceSpec
+    from sectorwise.model.latency import MemoryModel
+    from sectorwise.model.schedule import Access, Schedule, Slot
+
+    Times = npt.NDArray[np.float64]
+
+_SCOREBOARDS = 6
+_WARPS_SAMPLED = 512
+_PASSES_SKIPPED = 4
+_PASSES_COUNTED = 12
+_BUSIEST = 0.9999
+_BUSY_ENOUGH = 0.9
+_MOST_TRIALS = 30
+_SOLVED = 2e-5
+
+
+class Bound(StrEnum):
+    """What sets the pace: schedulers without a gap, a memory that is busy 90 % of its time, else the wait for data."""
+
+    LATENCY = "latency"
+    MEMORY = "memory"
+    ISSUE = "issue"
+
+
+@dataclass(frozen=True, slots=True)
+class Concurrency:
+    """How much of its memory traffic a kernel keeps in flight, averaged over time, and the bandwidth that it gives.
+
+    `requested_bytes_per_sm` is what the resident warps ask for in one pass of the loop, the naive figure;
+    `in_flight_bytes_per_sm` what is outstanding on average, less because a burst drains before the next begins;
+    `needed_bytes_per_sm` what keeps the memory 95 % busy. `pass_ns` is the time of one pass, `latency_ns` the mean
+    of a load under this load of the memory, of which `queued_ns` is waiting; `memory_busy` the busy part of the
+    memory's time. `assumed` says which numbers of the device were borrowed or guessed; empty: all measured on it.
+    """
+
+    device: str
+    warps_per_sm: int
+    sm_count: int
+    requested_bytes_per_sm: float
+    in_flight_bytes_per_sm: float
+    needed_bytes_per_sm: float
+    pass_ns: float
+    latency_ns: float
+    queued_ns: float
+    memory_busy: float
+    dram_gbs: float
+    load_gbs: float
+    bound: Bound
+    assumed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Draws:
+    """Random numbers of every load of every pass, the same for every trial load of the memory: results stay smooth."""
+
+    idle: Times
+    queued: Times
+    level: Times
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """Means over the sampled warps: cycles of a pass, latency of a load, and the product of bytes and latency."""
+
+    pass_cycles: float
+    latency_cycles: float
+    byte_cycles: float
+
+
+def estimate_concurrency(
+    schedule: Schedule,
+    warps_per_sm: int,
+    device: DeviceSpec,
+    *,
+    warps_per_block: int = 1,
+    sm_count: int | None = None,
+) -> Concurrency:
+    """Bytes in flight and bandwidth of `warps_per_sm` warps on each of `sm_count` SMs (all, if None).
+
+    Warps walk their schedule in order, stalling as its control fields say, with latencies drawn from the device's; all
+    SMs together load the memory, whose latency grows with the load: the two are solved for each other. The clock is
+    the device's boost clock. Warps wait for each other at block barriers only.
+    """
+    if warps_per_sm < 1 or warps_per_sm % warps_per_block:
+        raise ArgumentError(f"{warps_per_sm} resident warps are no whole number of blocks of {warps_per_block}")
+    memory = describe_memory(device)
+    capability = require_capability(device)
+    sms = sm_count or device.sm_count
+    draws = _draw(schedule, warps_per_block)
+    issue_cycles = -(-warps_per_sm // capability.sub_partitions) * len(schedule.slots)
+    cycles_per_ns = device.boost_mhz / 1000
+
+    def load_memory(busy: float) -> tuple[_Walk, float, float]:
+        walk = _walk(schedule, draws, memory, memory.wait_ns(busy), cycles_per_ns)
+        pass_ns = max(walk.pass_cycles, issue_cycles) / cycles_per_ns
+        return walk, pass_ns, sms * warps_per_sm * schedule.dram_bytes / pass_ns
+
+    busy = _solve(lambda trial: load_memory(trial)[2] / memory.ceiling_gbs) if schedule.dram_bytes else 0.0
+    walk, pass_ns, dram_gbs = load_memory(busy)
+    bound = Bound.MEMORY if busy >= _BUSY_ENOUGH else Bound.LATENCY
+    if issue_cycles >= walk.pass_cycles:
+        bound = Bound.ISSUE
+    return Concurrency(
+        device=device.id,
+        warps_per_sm=warps_per_sm,
+        sm_count=sms,
+        requested_bytes_per_sm=warps_per_sm * schedule.load_bytes,
+        in_flight_bytes_per_sm=warps_per_sm * walk.byte_cycles / (pass_ns * cycles_per_ns),
+        needed_bytes_per_sm=memory.needed_bytes(0.95) / device.sm_count,
+        pass_ns=pass_ns,
+        latency_ns=walk.latency_cycles / cycles_per_ns,
+        queued_ns=memory.wait_ns(busy),
+        memory_busy=busy,
+        dram_gbs=dram_gbs,
+        load_gbs=sms * warps_per_sm * schedule.load_bytes / pass_ns,
+        bound=bound,
+        assumed=memory.assumed,
+    )
+
+
+def _draw(schedule: Schedule, warps_per_block: int) -> _Draws:
+    """Uniform numbers, shape (passes, loads of a pass, blocks, warps of a block)."""
+    generator = np.random.default_rng(0)
+    loads = sum(slot.load is not None for slot in schedule.slots)
+    blocks = max(1, _WARPS_SAMPLED // warps_per_block)
+    shape = (_PASSES_SKIPPED + _PASSES_COUNTED, loads, blocks, warps_per_block)
+    return _Draws(idle=generator.random(shape), queued=generator.random(shape), level=generator.random(shape))
+
+
+def _walk(schedule: Schedule, draws: _Draws, memory: MemoryModel, wait_ns: float, cycles_per_ns: float) -> _Walk:
+    """Let the sampled warps issue their schedule, pass after pass, with the mean time in the memory's queue given."""
+    loads = [slot.load for slot in schedule.slots if slot.load]
+    latencies = [
+        _draw_latencies(access, draws, load, memory, wait_ns) * cycles_per_ns for load, access in enumerate(loads)
+    ]
+    slots = _merge_plain(schedule, memory.taken_branch_cycles)
+    now = np.zeros(draws.idle.shape[2:])
+    clear = np.zeros((_SCOREBOARDS, *now.shape))
+    begin = now
+    for one_pass in range(_PASSES_SKIPPED + _PASSES_COUNTED):
+        if one_pass == _PASSES_SKIPPED:
+            begin = now
+        load = 0
+        for slot in slots:
+            result_cycles: Times | float = memory.l1_hit_ns * cycles_per_ns
+            if slot.load:
+                result_cycles = latencies[load][one_pass]
+                load += 1
+            now = _issue(slot, now, clear, result_cycles, memory.l1_hit_ns * cycles_per_ns)
+    counted = [latency[_PASSES_SKIPPED:].mean() for latency in latencies]
+    return _Walk(
+        pass_cycles=float((now - begin).mean()) / _PASSES_COUNTED,
+        latency_cycles=float(np.mean(counted)) if counted else 0.0,
+        byte_cycles=float(sum(access.request_bytes * mean for access, mean in zip(loads, counted, strict=True))),
+    )
+
+
+def _issue(slot: Slot, now: Times, clear: Times, result_cycles: Times | float, short_cycles: float) -> Times:
+    """Issue one slot at `now` or later; `clear` (when each scoreboard is) is brought up to date. When the next may."""
+    for barrier in slot.waits_for:
+        now = np.maximum(now, clear[barrier])
+    if slot.is_block_barrier:
+        now = np.broadcast_to(now.max(axis=-1, keepdims=True), now.shape)
+    if slot.sets is not None:
+        clear[slot.sets] = np.maximum(clear[slot.sets], now + result_cycles)
+    if slot.frees is not None:
+        clear[slot.frees] = np.maximum(clear[slot.frees], now + short_cycles)
+    return now + slot.stall_cycles
+
+
+def _merge_plain(schedule: Schedule, taken_branch_cycles: int) -> tuple[Slot, ...]:
+    """The same schedule with runs of slots that touch no scoreboard, memory or barrier added to the slot before."""
+    merged: list[Slot] = []
+    for slot in schedule.slots:
+        stall = slot.stall_cycles
+        if slot.branches and schedule.repeats:
+            stall += taken_branch_cycles
+        plain = not slot.waits_for and slot.sets is None and slot.frees is None
+        plain = plain and slot.load is None and not slot.is_block_barrier
+        if plain and merged:
+            merged[-1] = replace(merged[-1], stall_cycles=merged[-1].stall_cycles + stall)
+        else:
+            merged.append(replace(slot, stall_cycles=stall))
+    return tuple(merged)
+
+
+def _draw_latencies(access: Access, draws: _Draws, load: int, memory: MemoryModel, wait_ns: float) -> Times:
+    """Latencies in ns of one load in every pass, shape (passes, blocks, warps)."""
+    place_bytes = access.request_bytes / access.places
+    from_dram = memory.draw_idle_ns(draws.idle[:, load], place_bytes, access.places)
+    from_dram = from_dram + wait_ns * memory.draw_waits(draws.queued[:, load], place_bytes, access.places)
+    if access.dram_share >= 1:
+        return from_dram
+    level = draws.level[:, load]
+    from_l2 = np.where(level < access.dram_share + access.l2_share, memory.l2_hit_ns, memory.l1_hit_ns)
+    return np.where(level < access.dram_share, from_dram, from_l2)
+
+
+def _solve(demand: Callable[[float], float]) -> float:
+    """The busy part of the memory's time at which what the warps demand is what it serves; demand falls with it.
+
+    Regula falsi in the Illinois variant: a handful of walks, where halving takes fourteen.
+    """
+    low, high = 0.0, _BUSIEST
+    over, under = demand(low), demand(high) - high
+    if under >= 0:
+        return high
+    busy = low
+    for _ in range(_MOST_TRIALS):
+        busy = (low * under - high * over) / (under - over)
+        excess = demand(busy) - busy
+        if abs(excess) < _SOLVED:
+            break
+        if excess > 0:
+            low, over, under = busy, excess, under / 2
+        else:
+            high, under, over = busy, excess, over / 2
+    return busy

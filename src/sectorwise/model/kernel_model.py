@@ -1,0 +1,48 @@
+"""Turns a bound launch and its execution into the model of a kernel that rules and reports read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sectorwise.model.occupancy import occupancy
+from sectorwise.model.pace import estimate_pace
+from sectorwise.model.totals import count_instructions, sum_totals
+
+if TYPE_CHECKING:
+    from sectorwise.binding import BoundLaunch
+    from sectorwise.machine.execution import Execution
+    from sectorwise.model.occupancy import Occupancy
+    from sectorwise.model.pace import Pace
+    from sectorwise.model.totals import Totals
+
+
+@dataclass(frozen=True, slots=True)
+class KernelModel:
+    """Everything known of one launch: what ran, what it counted, and what follows from the counts."""
+
+    bound: BoundLaunch
+    execution: Execution
+    totals: Totals
+    occupancy: Occupancy
+    pace: Pace
+
+
+def model_kernel(bound: BoundLaunch, execution: Execution) -> KernelModel:
+    """The model of a launch that has been executed."""
+    launch, needs = bound.launch, bound.kernel.resources
+    held = occupancy(
+        launch.threads_per_block,
+        needs.registers_per_thread,
+        needs.static_shared_bytes + launch.dynamic_shared_bytes,
+        device=bound.device,
+        barriers=needs.barriers,
+    )
+    totals = sum_totals(execution.sites, count_instructions(bound.kernel, execution.issued))
+    return KernelModel(
+        bound=bound,
+        execution=execution,
+        totals=totals,
+        occupancy=held,
+        pace=estimate_pace(bound, execution, totals, held),
+    )

@@ -1,0 +1,102 @@
+"""Turns an executed launch into how it fills the device: waves, bytes in flight, and its place on the roofline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.model.accesses import average_accesses, count_data_passes, count_unknown
+from sectorwise.model.concurrency import estimate_concurrency
+from sectorwise.model.operations import count_operations
+from sectorwise.model.roofline import Level, draw_roofline, place_kernel
+from sectorwise.model.schedule import schedule_loop
+from sectorwise.model.waves import count_waves
+
+if TYPE_CHECKING:
+    from sectorwise.binding import BoundLaunch
+    from sectorwise.machine.execution import Execution
+    from sectorwise.model.concurrency import Concurrency
+    from sectorwise.model.occupancy import Occupancy
+    from sectorwise.model.roofline import KernelRoofline, Roofline
+    from sectorwise.model.totals import Totals
+    from sectorwise.model.waves import Waves
+
+_SECTOR_BYTES: Final = 32
+_PASS_BYTES: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How a launch fills its device.
+
+    `concurrency` is None where the launch loads nothing from global memory. `operations` are arithmetic operations by
+    data type; those in `operations_without_peak` have no peak rate on this device, and are not on the roofline.
+    `kernel_roofline.data_type` is the type whose operations take the longest. `assumed` says of `concurrency` and of
+    the roofline what was taken for granted.
+    """
+
+    waves: Waves
+    resident_warps_per_sm: int
+    concurrency: Concurrency | None
+    roofline: Roofline
+    kernel_roofline: KernelRoofline
+    operations: tuple[tuple[str, int], ...]
+    operations_without_peak: tuple[str, ...]
+    assumed: tuple[str, ...]
+
+
+def estimate_pace(bound: BoundLaunch, execution: Execution, totals: Totals, occupancy: Occupancy) -> Pace:
+    """How the launch fills its device, from its counts; all loads are taken to come from DRAM."""
+    device = bound.device
+    waves = count_waves(bound.launch.blocks_total, occupancy.blocks_per_sm, device.sm_count)
+    blocks = min(occupancy.blocks_per_sm, waves.most_blocks_an_sm)
+    accesses = average_accesses(execution.sites)
+    schedule = schedule_loop(bound.kernel, accesses, execution.issued.tolist())
+    concurrency = None
+    if schedule.load_bytes:
+        concurrency = estimate_concurrency(
+            schedule,
+            blocks * occupancy.warps_per_block,
+            device,
+            warps_per_block=occupancy.warps_per_block,
+            sm_count=min(device.sm_count, waves.blocks),
+        )
+    roofline = draw_roofline(device)
+    peaks = dict(roofline.peaks_gflops)
+    operations = count_operations(bound.kernel, execution)
+    with_peak = {name: count for name, count in operations.items() if name in peaks}
+    data_type = max(with_peak, key=lambda name: with_peak[name] / peaks[name], default="fp32")
+    return Pace(
+        waves=waves,
+        resident_warps_per_sm=blocks * occupancy.warps_per_block,
+        concurrency=concurrency,
+        roofline=roofline,
+        kernel_roofline=place_kernel(
+            roofline, _find_amounts(execution, totals), with_peak.get(data_type, 0), data_type
+        ),
+        operations=tuple(sorted(operations.items())),
+        operations_without_peak=tuple(sorted(set(operations) - set(with_peak))),
+        assumed=tuple(_list_assumptions(execution, concurrency)),
+    )
+
+
+def _find_amounts(execution: Execution, totals: Totals) -> dict[Level, float]:
+    """Bytes and warp instructions at the levels where they are known."""
+    amounts: dict[Level, float] = {Level.ISSUE: totals.instructions}
+    sectors, local = totals.l2_theoretical_sectors, totals.l2_theoretical_sectors_local
+    if sectors is not None and local is not None:
+        amounts[Level.L2] = _SECTOR_BYTES * (sectors + local)
+    passes = count_data_passes(execution.sites)
+    if passes is not None:
+        amounts[Level.L1] = _PASS_BYTES * passes
+    return amounts
+
+
+def _list_assumptions(execution: Execution, concurrency: Concurrency | None) -> list[str]:
+    assumed = list(concurrency.assumed) if concurrency is not None else []
+    if concurrency is not None:
+        assumed.append("every load comes from DRAM: caches are not modelled yet")
+        if unknown := count_unknown(execution.sites):
+            assumed.append(f"{unknown} memory instructions with unknown addresses load neighbouring lanes")
+    assumed.append("nothing hits in L1: bytes at the L2 are an upper bound")
+    return assumed

@@ -1,0 +1,161 @@
+"""Turns a kernel's instructions into what one warp issues over and over, what it loads, and where it waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sectorwise.binary.ir import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sectorwise.binary.ir import Instruction, Kernel
+
+WARP_LANES = 32
+NO_BARRIER = 7
+"""The number of a scoreboard that means none, in the encoding."""
+
+_GLOBAL_LOADS = frozenset({"LDG", "LD", "LDGSTS"})
+_GLOBAL_STORES = frozenset({"STG", "ST", "RED", "REDG"})
+_WIDTHS_BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What one global memory instruction of a warp moves, on average over the warps that issue it.
+
+    `request_bytes` is what the warp asks for, in whole sectors, in so many `places` that are not neighbours;
+    `dram_share` and `l2_share` are the parts of the requests whose data come from DRAM and from the L2, and the rest
+    hits in L1.
+    """
+
+    request_bytes: float
+    places: int = 1
+    dram_share: float = 1.0
+    l2_share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One issue of a warp: it waits for scoreboards, issues, and lets the next follow `stall_cycles` later.
+
+    `waits_for` are the scoreboards (0 to 5) that must be clear first; `sets` is the one that clears when the result
+    is there, `frees` the one that clears when the operands are read; None: none. `load` and `store` are set for
+    global memory; `is_block_barrier` marks where a block's warps wait for each other.
+    """
+
+    stall_cycles: int
+    waits_for: tuple[int, ...] = ()
+    sets: int | None = None
+    frees: int | None = None
+    load: Access | None = None
+    store: Access | None = None
+    is_block_barrier: bool = False
+    branches: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """What one warp issues over and over: a loop's body, or a whole kernel that a next block repeats."""
+
+    slots: tuple[Slot, ...]
+    repeats: bool
+
+    @property
+    def load_bytes(self) -> float:
+        """Bytes that a warp loads from global memory in one pass."""
+        return sum(slot.load.request_bytes for slot in self.slots if slot.load)
+
+    @property
+    def dram_bytes(self) -> float:
+        """Bytes that a warp moves from and to DRAM in one pass."""
+        accesses = (access for slot in self.slots for access in (slot.load, slot.store) if access)
+        return sum(access.request_bytes * access.dram_share for access in accesses)
+
+
+def schedule_loop(
+    kernel: Kernel, accesses: Mapping[int, Access] | None = None, issued: Sequence[int] | None = None
+) -> Schedule:
+    """The schedule of the innermost loop that loads the most from global memory, else that of the whole kernel.
+
+    `accesses` says what the memory instruction of that index moves a warp; an instruction that is not in it is taken
+    as 32 neighbouring lanes of its own width, all from DRAM. `issued` [instructions] says how many warps issued each
+    instruction of a launch: then that loop counts which loaded the most over the launch, if it loaded more than the
+    code outside of it, and instructions that no warp issued are left out.
+    """
+    code = [each for each in kernel.instructions if issued is None or issued[each.index] or each.opcode == "EXIT"]
+    loops = find_loops(code)
+    schedules = [_schedule(loop, accesses or {}, repeats=True) for loop in loops]
+    loading = [(schedule, loop) for schedule, loop in zip(schedules, loops, strict=True) if schedule.load_bytes]
+    whole = _schedule(_cut_at_end(code), accesses or {}, repeats=False)
+    if not loading:
+        return whole
+    if issued is None:
+        return max(loading, key=lambda pair: pair[0].load_bytes)[0]
+    loaded = [_load_bytes(loop, accesses or {}, issued) for _, loop in loading]
+    most = max(loaded)
+    return loading[loaded.index(most)][0] if 2 * most >= _load_bytes(code, accesses or {}, issued) else whole
+
+
+def find_loops(instructions: Sequence[Instruction]) -> tuple[tuple[Instruction, ...], ...]:
+    """The bodies of innermost loops in code order: from a branch's target up to the branch, no other loop inside."""
+    index_of = {instruction.offset: position for position, instruction in enumerate(instructions)}
+    spans: list[tuple[int, int]] = []
+    for position, instruction in enumerate(instructions):
+        target = instruction.operands[-1] if instruction.opcode == "BRA" and instruction.operands else None
+        if isinstance(target, Target) and target.offset is not None:
+            first = index_of.get(target.offset)
+            if first is not None and first < position:
+                spans.append((first, position))
+    innermost = [
+        span
+        for span in spans
+        if not any(other != span and span[0] <= other[0] and other[1] <= span[1] for other in spans)
+    ]
+    return tuple(tuple(instructions[first : last + 1]) for first, last in innermost)
+
+
+def _load_bytes(instructions: Sequence[Instruction], accesses: Mapping[int, Access], issued: Sequence[int]) -> float:
+    """Bytes that the instructions loaded from global memory over the launch."""
+    slots = (_read_slot(instruction, accesses) for instruction in instructions)
+    return sum(
+        slot.load.request_bytes * int(issued[instruction.index])
+        for instruction, slot in zip(instructions, slots, strict=True)
+        if slot.load
+    )
+
+
+def load_width_bytes(instruction: Instruction) -> int:
+    """Bytes that each lane of a memory instruction moves, from its modifiers."""
+    return next((_WIDTHS_BYTES[name] for name in instruction.modifiers if name in _WIDTHS_BYTES), 4)
+
+
+def _schedule(instructions: Sequence[Instruction], accesses: Mapping[int, Access], *, repeats: bool) -> Schedule:
+    return Schedule(tuple(_read_slot(instruction, accesses) for instruction in instructions), repeats)
+
+
+def _read_slot(instruction: Instruction, accesses: Mapping[int, Access]) -> Slot:
+    control = instruction.control
+    moves_memory = instruction.opcode in _GLOBAL_LOADS or instruction.opcode in _GLOBAL_STORES
+    access = accesses.get(instruction.index) if moves_memory else None
+    if moves_memory and access is None:
+        access = Access(request_bytes=load_width_bytes(instruction) * WARP_LANES)
+    return Slot(
+        stall_cycles=max(1, control.stall_cycles),
+        waits_for=tuple(barrier for barrier in range(6) if control.wait_mask >> barrier & 1),
+        sets=None if control.write_barrier == NO_BARRIER else control.write_barrier,
+        frees=None if control.read_barrier == NO_BARRIER else control.read_barrier,
+        load=access if instruction.opcode in _GLOBAL_LOADS else None,
+        store=access if instruction.opcode in _GLOBAL_STORES else None,
+        is_block_barrier=instruction.opcode == "BAR" and instruction.has("SYNC"),
+        branches=instruction.opcode == "BRA",
+    )
+
+
+def _cut_at_end(instructions: Sequence[Instruction]) -> Sequence[Instruction]:
+    """Up to the last unconditional EXIT of the entry: what follows is padding or called functions."""
+    for position, instruction in enumerate(instructions):
+        if instruction.opcode == "EXIT" and instruction.guard is None:
+            return instructions[: position + 1]
+    return instructions

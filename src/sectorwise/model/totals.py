@@ -1,0 +1,130 @@
+"""Turns the counts of memory instructions into the totals of a launch, under the names of the profiler's counters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.counting.request import Operation, Space
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Set as AbstractSet
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from sectorwise.binary.ir import Kernel
+    from sectorwise.counting.request import Access
+    from sectorwise.machine.execution import Site
+
+_DEVICE_SPACES: Final = frozenset({Space.GLOBAL, Space.GENERIC})
+"""Spaces whose accesses pass the L1 tags as global ones (measured: family generic)."""
+
+_BYTES_PER_LOCAL_REQUEST: Final = 4
+"""The pipe counts a local access once for each 4 bytes of its width (measured: family local_memory)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Totals over a launch; None where a memory instruction that belongs to it has an unknown address.
+
+    `*_requests`, `*_load_*`, `*_store_*`, `*_atom_*` and `*_red_*` are what the hardware's L1 pipe counts (a red is an
+    atomic without a result); loads include cp.async and generic loads. `l1_tag_requests`, `l2_theoretical_*`,
+    `shared_wavefronts` and `shared_wavefronts_ideal` are what the profiler's source view sums, and count every memory
+    instruction. `instructions` are warp instructions, memory or not, as `count_instructions` has them.
+    """
+
+    instructions: int
+    global_load_requests: int
+    global_load_sectors: int | None
+    global_store_requests: int
+    global_store_sectors: int | None
+    global_atom_requests: int
+    global_red_requests: int
+    local_load_requests: int
+    local_load_sectors: int | None
+    local_store_requests: int
+    local_store_sectors: int | None
+    l1_tag_requests: int | None
+    l2_theoretical_sectors: int | None
+    l2_theoretical_sectors_ideal: int | None
+    l2_theoretical_sectors_local: int | None
+    shared_wavefronts: int | None
+    shared_wavefronts_ideal: int | None
+    shared_load_wavefronts: int | None
+    shared_store_wavefronts: int | None
+    shared_atom_wavefronts: int | None
+
+
+def sum_totals(sites: Sequence[Site], instructions: int) -> Totals:
+    """Totals of the memory instructions `sites` of a launch that issued `instructions` warp instructions."""
+    loads = [site for site in sites if _is_pipe_load(site.access)]
+    stores = [site for site in sites if _matches(site.access, _DEVICE_SPACES, {Operation.STORE})]
+    local_loads = [site for site in sites if _matches(site.access, {Space.LOCAL}, {Operation.LOAD})]
+    local_stores = [site for site in sites if _matches(site.access, {Space.LOCAL}, {Operation.STORE})]
+    device = [site for site in sites if site.access.space in _DEVICE_SPACES]
+    shared = [site for site in sites if reaches_shared(site.access)]
+    local = [site for site in sites if site.access.space in {Space.LOCAL, Space.GENERIC}]
+    return Totals(
+        instructions=instructions,
+        global_load_requests=sum(site.executed for site in loads),
+        global_load_sectors=_add(loads, lambda site: site.sectors_hardware),
+        global_store_requests=sum(site.executed for site in stores),
+        global_store_sectors=_add(stores, lambda site: site.sectors),
+        global_atom_requests=sum(site.executed for site in device if site.access.operation is Operation.ATOMIC),
+        global_red_requests=sum(site.executed for site in device if site.access.operation is Operation.REDUCTION),
+        local_load_requests=_count_local_requests(local_loads),
+        local_load_sectors=_add(local_loads, lambda site: site.sectors_local),
+        local_store_requests=_count_local_requests(local_stores),
+        local_store_sectors=_add(local_stores, lambda site: site.sectors_local),
+        l1_tag_requests=_add(device, lambda site: site.tag_requests),
+        l2_theoretical_sectors=_add(device, lambda site: site.sectors),
+        l2_theoretical_sectors_ideal=_add(device, lambda site: site.sectors_ideal),
+        l2_theoretical_sectors_local=_add(local, lambda site: site.sectors_local),
+        shared_wavefronts=_add(shared, lambda site: site.wavefronts),
+        shared_wavefronts_ideal=_add(shared, lambda site: site.wavefronts_ideal),
+        shared_load_wavefronts=_add_pipe(shared, {Operation.LOAD, Operation.MATRIX_LOAD}),
+        shared_store_wavefronts=_add_pipe(shared, {Operation.STORE, Operation.MATRIX_STORE}),
+        shared_atom_wavefronts=_add_pipe(shared, {Operation.ATOMIC, Operation.REDUCTION}),
+    )
+
+
+def count_instructions(kernel: Kernel, issued: npt.NDArray[np.int64]) -> int:
+    """Warp instructions as the hardware counts them, from how often each instruction of the kernel was issued.
+
+    A conversion of single to double precision counts twice (measured on an H200: local_memory, k_lm_f4_*).
+    """
+    twice = [
+        each.index for each in kernel.instructions if each.opcode == "F2F" and each.modifiers[:2] == ("F64", "F32")
+    ]
+    return int(issued.sum() + issued[twice].sum())
+
+
+def reaches_shared(access: Access) -> bool:
+    """Whether an instruction of this form can touch shared memory."""
+    return access.space in {Space.SHARED, Space.GENERIC} or access.operation is Operation.ASYNC_COPY
+
+
+def _is_pipe_load(access: Access) -> bool:
+    return _matches(access, _DEVICE_SPACES, {Operation.LOAD}) or access.operation is Operation.ASYNC_COPY
+
+
+def _matches(access: Access, spaces: AbstractSet[Space], operations: AbstractSet[Operation]) -> bool:
+    return access.space in spaces and access.operation in operations
+
+
+def _add(sites: Iterable[Site], count: Callable[[Site], int]) -> int | None:
+    """Sum over the sites; None where one of them is unknown, since a partial sum would pass for the whole."""
+    known = list(sites)
+    if any(site.unknown_because is not None for site in known):
+        return None
+    return sum(count(site) for site in known)
+
+
+def _add_pipe(sites: Iterable[Site], operations: AbstractSet[Operation]) -> int | None:
+    return _add([site for site in sites if site.access.operation in operations], lambda site: site.wavefronts_hardware)
+
+
+def _count_local_requests(sites: Iterable[Site]) -> int:
+    return sum(site.executed * max(1, site.access.width_bytes // _BYTES_PER_LOCAL_REQUEST) for site in sites)

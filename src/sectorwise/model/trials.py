@@ -1,0 +1,44 @@
+"""Turns a kernel compiled under a register limit into what the limit bought and what it cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sectorwise.binary.ir import Kernel
+    from sectorwise.model.occupancy import Occupancy
+    from sectorwise.model.totals import Totals
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterTrial:
+    """A kernel compiled with at most `limit` registers a thread; None: as many as the compiler likes.
+
+    `local_loads` and `local_stores` are the instructions in the code that access local memory, spills among them.
+    `totals` are the counts of a launch, None where none was executed.
+    """
+
+    limit: int | None
+    kernel: str
+    registers_per_thread: int
+    local_bytes_per_thread: int
+    local_loads: int
+    local_stores: int
+    occupancy: Occupancy
+    totals: Totals | None
+
+
+def describe_trial(limit: int | None, kernel: Kernel, occupancy: Occupancy, totals: Totals | None) -> RegisterTrial:
+    """What a compiled kernel says of its registers and spills, beside its occupancy and counts."""
+    opcodes = [instruction.opcode for instruction in kernel.instructions]
+    return RegisterTrial(
+        limit=limit,
+        kernel=kernel.readable_name or kernel.name,
+        registers_per_thread=kernel.resources.registers_per_thread,
+        local_bytes_per_thread=kernel.resources.local_bytes_per_thread,
+        local_loads=opcodes.count("LDL"),
+        local_stores=opcodes.count("STL"),
+        occupancy=occupancy,
+        totals=totals,
+    )

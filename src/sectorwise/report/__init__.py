@@ -1,0 +1,1 @@
+"""Turns analyses into text: for terminals, and as JSON."""

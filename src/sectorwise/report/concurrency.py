@@ -1,0 +1,114 @@
+"""Turns how a launch fills its device into a few lines of the terminal report."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.model.concurrency import Bound
+from sectorwise.model.roofline import Level
+from sectorwise.report.page import Role, clip, paint
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sectorwise.analysis.data import CliffsUse, ConcurrencyUse, KernelAnalysis, RooflineUse, WavesUse
+    from sectorwise.report.page import Page
+
+_LIMITERS: Final = {"shared": "shared memory", "blocks": "the number of blocks"}
+_BOUNDS: Final = {
+    Bound.LATENCY: "too little in flight",
+    Bound.MEMORY: "the memory is busy",
+    Bound.ISSUE: "the schedulers are busy",
+}
+_LEVELS: Final = {Level.DRAM: "DRAM", Level.L2: "L2", Level.L1: "L1 and shared", Level.ISSUE: "issue"}
+
+
+def write_concurrency(kernel: KernelAnalysis, sm_count: int, page: Page) -> Iterator[str]:
+    """Occupancy and its cliffs, waves, bytes in flight, and the least time at each level of the roofline."""
+    lines = [*_write_occupancy(kernel), _write_waves(kernel.waves, sm_count)]
+    if kernel.concurrency is not None:
+        lines.append(_write_in_flight(kernel.concurrency))
+        if kernel.concurrency.assumed:
+            text = f"assumed: {'; '.join(kernel.concurrency.assumed)}"
+            lines += wrap(text, max(page.width, 40), initial_indent="    ", subsequent_indent="      ")
+    lines.extend(_write_roofline(kernel.roofline))
+    for line in lines:
+        text = clip(page, line.removeprefix("!"), page.width)
+        yield paint(page, Role.FAIR, text) if line.startswith("!") else text
+
+
+def _write_occupancy(kernel: KernelAnalysis) -> Iterator[str]:
+    held = kernel.occupancy
+    limiter = _LIMITERS.get(held.limiter, held.limiter)
+    yield f"  occupancy {held.theoretical_pct:.4g} %: {_count_blocks(held.blocks_per_sm)} an SM, limited by {limiter}"
+    if cliffs := _name_cliffs(held.cliffs, held.limiter):
+        yield f"    {cliffs}"
+
+
+def _name_cliffs(cliffs: CliffsUse, limiter: str) -> str:
+    """The way up where one resource limits, and the nearest ways down."""
+    parts = []
+    for name, unit, cliff in (
+        ("registers", "registers", cliffs.registers),
+        ("shared", "B shared", cliffs.shared),
+    ):
+        if cliff.gain is not None and name == limiter:
+            parts.append(f"{cliff.gain.blocks_per_sm} up to {cliff.gain.last:,} {unit}")
+        if cliff.loss is not None:
+            parts.append(f"{cliff.loss.blocks_per_sm or 'none'} from {cliff.loss.first:,} {unit}")
+    return ", ".join(parts)
+
+
+def _count_blocks(blocks: int) -> str:
+    return "1 block" if blocks == 1 else f"{blocks} blocks"
+
+
+def _write_waves(waves: WavesUse, sm_count: int) -> str:
+    room = waves.blocks_per_wave // sm_count * sm_count
+    if waves.rounds == 1:
+        idle = waves.idle_sms_last_wave
+        uneven = f"{waves.fewest_blocks_an_sm} or {waves.most_blocks_an_sm} blocks an SM"
+        where = f"{idle} of {sm_count} SMs idle" if idle else uneven
+        if waves.most_blocks_an_sm == waves.fewest_blocks_an_sm:
+            where = f"{_count_blocks(waves.most_blocks_an_sm)} on every SM"
+        mark = "!" if idle else ""
+        return f"{mark}  waves {waves.waves:.2f}: {waves.blocks_last_wave:,} of {room:,} places taken, {where}"
+    idle = waves.idle_sms_last_wave
+    tail = f", {idle} of {sm_count} SMs idle" if idle else ""
+    mark = "!" if waves.slowdown_if_latency_bound > 1.2 else ""
+    return f"{mark}  waves {waves.waves:.2f}: the last is {waves.last_wave_pct:.3g} % full{tail}"
+
+
+def _write_in_flight(found: ConcurrencyUse) -> str:
+    mark = "!" if found.bound is Bound.LATENCY and found.memory_busy < 0.7 else ""
+    kept, needed = found.in_flight_bytes_per_sm / 1000, found.needed_bytes_per_sm / 1000
+    return (
+        f"{mark}  in flight {kept:.3g} KB an SM ({needed:.3g} KB fill DRAM): "
+        f"{found.load_gbs / 1000:.2g} TB/s, {_BOUNDS[found.bound]}"
+    )
+
+
+def _write_roofline(found: RooflineUse) -> Iterator[str]:
+    times = [
+        f"{_LEVELS[level.level]} {write_time(level.least_ns)}" for level in found.levels if level.least_ns is not None
+    ]
+    if found.operations:
+        times.append(f"{found.data_type} {write_time(found.compute_ns)}")
+    yield "  at least: " + " · ".join(times)
+    if not found.operations:
+        return
+    level = next((each for each in found.levels if each.level == found.bound), None)
+    if level is not None and level.intensity is not None:
+        unit = "warp instruction" if level.level is Level.ISSUE else "byte"
+        yield (
+            f"  roofline: {level.intensity:.3g} {found.data_type} operations a {unit} at "
+            f"{_LEVELS[level.level]}, ridge {level.ridge:.3g}"
+        )
+
+
+def write_time(ns: float) -> str:
+    """`812 ns`, `12.3 us`, `1.20 ms`: three digits."""
+    if ns < 999.5:
+        return f"{ns:.3g} ns"
+    return f"{ns / 1e3:.3g} us" if ns < 999_500 else f"{ns / 1e6:.3g} ms"

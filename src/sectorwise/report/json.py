@@ -1,0 +1,44 @@
+"""Turns an analysis into the JSON document that other programs read; `analysis.schema.json` beside it is its schema."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING
+
+from sectorwise.binary.ir import Location
+
+if TYPE_CHECKING:
+    from sectorwise.analysis.data import Analysis
+
+Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
+
+
+def render(analysis: Analysis) -> str:
+    """The document as text, indented, with a final newline; the same analysis gives the same bytes."""
+    return json.dumps(to_plain(analysis), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def to_plain(value: object) -> Plain:
+    """Dictionaries, lists, numbers and strings in place of frozen data, without the fields kept out of documents."""
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case str():
+            return str(value)
+        case Location():
+            return {**_place(value), "inlined_at": [_place(caller) for caller in value.inlined_at]}
+        case list() | tuple():
+            return [to_plain(item) for item in value]
+        case dict():
+            return {str(key): to_plain(item) for key, item in value.items()}
+        case _ if is_dataclass(value):
+            shown = [part for part in fields(value) if part.metadata.get("document", True)]
+            return {part.name: to_plain(getattr(value, part.name)) for part in shown}
+        case _:
+            message = f"{type(value).__name__} has no place in the document"
+            raise TypeError(message)
+
+
+def _place(location: Location) -> dict[str, Plain]:
+    return {"file": location.file, "line": location.line}

@@ -1,0 +1,195 @@
+"""Turns an analysis into the report of the command line: each source line, and what its memory instructions cost."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import Counter
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from sectorwise.device import load_device
+from sectorwise.report.concurrency import write_concurrency
+from sectorwise.report.figures import name_operation, write_bytes
+from sectorwise.report.page import Page, Role, clip, measure, paint, tidy
+from sectorwise.report.sites import write_header, write_sites
+from sectorwise.report.totals import write_totals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sectorwise.analysis.data import Analysis, KernelAnalysis, LimitationReport
+    from sectorwise.binary.ir import Location
+
+_LEGEND = (
+    ("request", "one memory instruction issued by one warp, 32 lanes at once"),
+    ("sectors", "pieces of 32 bytes that a request touches, on average"),
+    ("wavefronts", "passes that shared memory takes; more than ideal are bank conflicts"),
+    ("ideal", "what the same bytes would take if they lay side by side"),
+    ("eff.", "ideal / real; ! marks what is below 100 %"),
+    ("x4", "four instructions with equal counts; their requests are added"),
+    ("sure", "exact: executed for every lane, and equal to what the profiler shows"),
+    ("?", "an address depends on something that is not known"),
+)
+
+
+def render(analysis: Analysis, page: Page | None = None) -> str:
+    """The report as text with a final newline; `page` says how wide, and whether colours and Unicode may be used."""
+    page = page or Page()
+    lines = [_write_title(analysis, page)]
+    for kernel in analysis.kernels:
+        lines += ["", *_write_kernel(analysis, kernel, page)]
+    lines += ["", *_write_legend(analysis, page)]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _write_title(analysis: Analysis, page: Page) -> str:
+    parts = [
+        f"{analysis.tool.name} {analysis.tool.version}",
+        analysis.source,
+        f"{analysis.device.name} ({analysis.device.target})",
+        *([analysis.tool.compiler] if analysis.tool.compiler else []),
+    ]
+    return paint(page, Role.QUIET, clip(page, " · ".join(parts), page.width))
+
+
+def _write_kernel(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Iterator[str]:
+    yield _write_rule(_name_launch(kernel), page)
+    yield from _write_facts(analysis, kernel, page)
+    if kernel.sites:
+        yield ""
+        yield from write_header(page)
+        yield from _write_lines(analysis, kernel, page)
+        yield ""
+        yield from write_totals(kernel, page)
+    else:
+        yield "  no warp issued a memory instruction"
+    yield ""
+    yield from _write_limitations(kernel.limitations, page)
+    yield from _write_faults(kernel, page)
+
+
+def _name_launch(kernel: KernelAnalysis) -> str:
+    shape = ", ".join(_write_extent(extent) for extent in (kernel.launch.grid, kernel.launch.block))
+    dynamic = f", {kernel.launch.dynamic_shared_bytes}" if kernel.launch.dynamic_shared_bytes else ""
+    case = f"  {kernel.case}" if kernel.case not in {None, kernel.name} else ""
+    return f"{kernel.name}<<<{shape}{dynamic}>>>{case}"
+
+
+def _write_extent(extent: tuple[int, int, int]) -> str:
+    x, y, z = extent
+    if z != 1:
+        return f"({x}, {y}, {z})"
+    return f"({x}, {y})" if y != 1 else str(x)
+
+
+def _write_rule(title: str, page: Page) -> str:
+    name = clip(page, title, page.width - 6)
+    rule = tidy(page, "─" * max(0, page.width - measure(name) - 4))
+    return (
+        f"{paint(page, Role.QUIET, tidy(page, '──'))} {paint(page, Role.TITLE, name)} {paint(page, Role.QUIET, rule)}"
+    )
+
+
+def _write_facts(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Iterator[str]:
+    coverage, resources = kernel.coverage, kernel.resources
+    blocks = (
+        f"all {coverage.blocks_total:,} blocks executed".replace("all 1 blocks", "its one block")
+        if coverage.blocks_executed == coverage.blocks_total
+        else f"{coverage.blocks_executed:,} of {coverage.blocks_total:,} blocks executed ({coverage.certainty})"
+    )
+    shared = write_bytes(resources.static_shared_bytes + kernel.launch.dynamic_shared_bytes)
+    yield f"  {blocks} · {kernel.totals.instructions:,} warp instructions".replace(" · ", tidy(page, " · "))
+    yield tidy(
+        page,
+        f"  {resources.registers_per_thread} registers, {write_bytes(resources.local_bytes_per_thread)} local a thread"
+        f" · {shared} shared a block",
+    )
+    yield from write_concurrency(kernel, load_device(analysis.device.id).sm_count, page)
+
+
+def _write_lines(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Iterator[str]:
+    """The sites grouped by source line, in the order of the source; sites without a line come last."""
+    numbered = sorted(enumerate(kernel.sites), key=lambda pair: (_order(pair[1].location), pair[0]))
+    file = None
+    for location, group in groupby(numbered, key=lambda pair: pair[1].location):
+        if location is not None and location.file != file:
+            file = location.file
+            yield paint(page, Role.TITLE, clip(page, _name_file(analysis, file), page.width))
+        yield from _write_line(analysis, location, page)
+        yield from write_sites((site for _, site in group), page)
+
+
+def _order(location: Location | None) -> tuple[bool, str, int, tuple[tuple[str, int], ...]]:
+    if location is None:
+        return (True, "", 0, ())
+    return (False, location.file, location.line, tuple((caller.file, caller.line) for caller in location.inlined_at))
+
+
+def _name_file(analysis: Analysis, file: str) -> str:
+    return file if file in analysis.source_texts else f"{file} (source not found: line numbers only)"
+
+
+def _write_line(analysis: Analysis, location: Location | None, page: Page) -> Iterator[str]:
+    if location is None:
+        yield paint(page, Role.QUIET, "       (no line information)")
+        return
+    text = _read_line(analysis, location)
+    number = paint(page, Role.QUIET, f"{location.line:>5}  ")
+    yield number + clip(page, text, page.width - 7)
+    for caller in location.inlined_at:
+        place = f"line {caller.line}" if caller.file == location.file else f"{caller.file}:{caller.line}"
+        yield paint(
+            page, Role.QUIET, clip(page, f"       inlined at {place}: {_read_line(analysis, caller)}", page.width)
+        )
+
+
+def _read_line(analysis: Analysis, location: Location) -> str:
+    lines = analysis.source_texts.get(location.file, "").splitlines()
+    return lines[location.line - 1].strip() if 0 < location.line <= len(lines) else ""
+
+
+def _write_limitations(limitations: tuple[LimitationReport, ...], page: Page) -> Iterator[str]:
+    if not limitations:
+        yield paint(page, Role.QUIET, "  unknown: nothing")
+        return
+    yield paint(page, Role.UNKNOWN, "  unknown")
+    said = Counter(f"{_name_place(each.location, each.offset)}: {each.because}" for each in limitations)
+    for text, times in said.items():
+        yield from _wrap(page, text if times == 1 else f"{text} ({times} instructions)")
+
+
+def _write_faults(kernel: KernelAnalysis, page: Page) -> Iterator[str]:
+    if kernel.faults:
+        yield paint(page, Role.WRONG, "  wrong")
+    for fault in kernel.faults:
+        access = "access" if fault.site is None else name_operation(kernel.sites[fault.site])
+        what = f"{fault.code} {fault.kind.replace('_', ' ')}: {_name_place(fault.location, fault.offset)}"
+        yield from _wrap(page, what)
+        at = "" if fault.address in fault.message else f" at {fault.address}"
+        yield from _wrap(page, f"{access} of {fault.width_bytes} bytes{at}: {fault.message}", indent=6)
+        first = "" if fault.occurrences == 1 else f"; {fault.occurrences:,} lanes in all"
+        yield from _wrap(page, f"first in block {fault.block}, warp {fault.warp}, lane {fault.lane}{first}", indent=6)
+
+
+def _wrap(page: Page, text: str, indent: int = 4) -> list[str]:
+    """The text in as many lines as it takes; what follows the first is indented by two more columns."""
+    room = max(page.width, 40)
+    return textwrap.wrap(
+        tidy(page, text),
+        room,
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent + 2),
+        break_on_hyphens=False,
+    )
+
+
+def _name_place(location: Location | None, offset: str) -> str:
+    return f"{location.file}:{location.line}" if location is not None else f"instruction {offset}"
+
+
+def _write_legend(analysis: Analysis, page: Page) -> Iterator[str]:
+    sites = [site for kernel in analysis.kernels for site in kernel.sites]
+    unneeded = set() if any(site.unknown_because for site in sites) else {"?"}
+    for word, meaning in _LEGEND if sites else ():
+        if word not in unneeded:
+            yield paint(page, Role.QUIET, clip(page, f"{word:<11}{meaning}", page.width))

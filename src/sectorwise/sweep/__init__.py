@@ -1,0 +1,1 @@
+"""Turns one question into many runs of the pipeline, with one thing changed at a time."""

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sectorwise.machine.execution import Certainty, Site
+from tests.machine.launching import Run, find_line, run, run_assembly
+
+SOURCE = r"""
+extern "C" __global__ void clocked(const int* in, int* out) {
+  unsigned start = clock();                 // the clock
+  int v = in[threadIdx.x + (start & 7)];    // unknown load
+  out[threadIdx.x] = v;                     // known store of an unknown value
+  out[threadIdx.x + in[threadIdx.x]] = 1;   // known
+}
+extern "C" __global__ void through_memory(const int* in, int* out) {
+  __shared__ int at[32];
+  at[threadIdx.x] = clock();                // kept in shared memory
+  __syncwarp();
+  out[threadIdx.x] = in[at[threadIdx.x ^ 1] & 31];   // read through it
+}
+extern "C" __global__ void smid(int* out) {
+  unsigned id;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(id));    // which SM
+  atomicAdd(out + id, 1);                   // a counter of that SM
+}
+extern "C" __global__ void inexact_branch(const float* in, float* out) {
+  float v = __sinf(in[threadIdx.x]);
+  if (v > 0.5f) out[threadIdx.x] = v;       // decided by a sine
+  __syncwarp();
+  out[threadIdx.x + 64] = 1;
+}
+extern "C" __global__ void inexact_address(const float* in, float* out) {
+  int at = (int)(__expf(in[threadIdx.x]) * 4);
+  out[at] = 1;                              // placed by an exponential
+  out[threadIdx.x] = 2;                     // placed exactly
+}
+extern "C" __global__ void divided(const int* in, int* out, int n, unsigned m, long long l) {
+  int i = threadIdx.x;
+  out[i / n] = in[i % n];                   // signed
+  out[64 + (unsigned)i / m] = in[(unsigned)i % m];   // unsigned
+  out[128 + (long long)(i + (1ll << 40)) % l] = 1;   // long
+}
+extern "C" __global__ void inexact_values(const float* in, float* out) {
+  out[threadIdx.x] = __expf(in[threadIdx.x]);
+}
+extern "C" __global__ void cleared(float* out, float* in) {
+  __shared__ float kept[32];
+  kept[threadIdx.x] = __sinf(in[threadIdx.x]);
+  __syncwarp();
+  kept[threadIdx.x] = threadIdx.x;          // overwritten by something known
+  __syncwarp();
+  out[(int)kept[31 - threadIdx.x]] = 1;     // so this is known again
+}
+extern "C" __global__ void unknown_branch(int* out) {
+  if (clock() & 1) out[threadIdx.x] = 1;    // a coin
+  out[threadIdx.x + 32] = 2;                // after the coin
+}
+extern "C" __global__ void unknown_way(volatile int* out) {
+  out[threadIdx.x] = 1;                     // before the fork
+  unsigned t = clock();                     // the fork
+  if (t & 1) { for (int i = 0; i < 9; ++i) out[i] += t; __syncwarp(); }
+  out[threadIdx.x + 32] = 2;                // after the fork
+}
+extern "C" __global__ void noisy(const int* in, const int* index, int* out) {
+  out[threadIdx.x] = in[index[threadIdx.x] & 31];    // indexed by noise
+}
+extern "C" __global__ void printing(int* out) {
+  if (threadIdx.x == 3) printf("%d\n", out[0]);      // printed
+  out[threadIdx.x] = 1;
+}
+"""
+
+
+def _sites(done: Run, mark: str) -> list[Site]:
+    found = done.sites_at(find_line(SOURCE, mark))
+    assert found
+    return found
+
+
+def _certainties(done: Run) -> set[Certainty]:
+    return {site.certainty for site in done.execution.sites}
+
+
+def test_address_made_of_the_clock_is_unknown_and_says_why() -> None:
+    done = run(SOURCE, "clocked<<<1, 32>>>(i32[64]=arange, i32[128])")
+    (site,) = _sites(done, "// unknown load")
+    assert site.executed == 1
+    assert site.unknown_because is not None
+    assert f"line {find_line(SOURCE, '// the clock')}" in site.unknown_because
+    assert "clock" in site.unknown_because
+    (stored,) = _sites(done, "// known store of an unknown value")
+    assert (stored.unknown_because, stored.sectors, stored.certainty) == (None, 4, Certainty.EXACT)
+    assert all(other.unknown_because is None for other in _sites(done, "// known"))
+    assert [limitation.instruction for limitation in done.execution.limitations] == [site.instruction]
+
+
+def test_unknown_value_is_followed_through_shared_memory() -> None:
+    done = run(SOURCE, "through_memory<<<1, 32>>>(i32[64]=arange, i32[128])")
+    unknown = [site for site in done.execution.sites if site.unknown_because is not None]
+    assert len(unknown) == 1
+    assert unknown[0] in _sites(done, "// read through it")
+    assert f"line {find_line(SOURCE, '// kept in shared memory')}" in str(unknown[0].unknown_because)
+
+
+def test_special_register_without_a_value_makes_an_atomic_unknown() -> None:
+    done = run(SOURCE, "smid<<<2, 32>>>(i32[256])")
+    (site,) = [site for site in done.execution.sites if site.unknown_because]
+    assert "which SM a block runs on" in str(site.unknown_because)
+    assert not done.output(0).any()
+
+
+def test_branch_on_an_inexact_value_makes_what_follows_assumed() -> None:
+    done = run(SOURCE, "inexact_branch<<<1, 32>>>(f32[32]=arange, f32[96])")
+    (load,) = [site for site in done.execution.sites if site.access.operation == "load"]
+    assert load.certainty is Certainty.EXACT
+    (store,) = _sites(done, "// decided by a sine")
+    assert store.certainty is Certainty.ASSUMED
+    assert store.unknown_because is None
+    assert store.lanes == int((np.sin(np.arange(32)) > 0.5).sum())
+
+
+def test_inexact_address_is_counted_as_assumed() -> None:
+    done = run(SOURCE, "inexact_address<<<1, 32>>>(f32[32], f32[64])")
+    (site,) = _sites(done, "// placed by an exponential")
+    assert (site.certainty, site.sectors) == (Certainty.ASSUMED, 1)
+    (other,) = _sites(done, "// placed exactly")
+    assert (other.certainty, other.sectors) == (Certainty.EXACT, 4)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_120"])
+def test_integer_division_is_exact_though_it_uses_a_reciprocal(target: str) -> None:
+    done = run(SOURCE, "divided<<<1, 64>>>(i32[64]=arange, i32[512], 7, 5, 11)", target=target)
+    assert _certainties(done) == {Certainty.EXACT}
+    assert done.execution.limitations == ()
+    expected = np.zeros(512, np.int32)
+    for i in range(64):
+        expected[i // 7] = i % 7
+        expected[64 + i // 5] = i % 5
+    for i in range(64):
+        expected[128 + (i + (1 << 40)) % 11] = 1
+    np.testing.assert_array_equal(done.output(1), expected)
+
+
+def test_inexact_values_that_are_only_stored_leave_counts_exact() -> None:
+    done = run(SOURCE, "inexact_values<<<1, 32>>>(f32[32]=arange, f32[32])")
+    assert _certainties(done) == {Certainty.EXACT}
+
+
+def test_a_known_value_wipes_out_an_inexact_one_in_memory() -> None:
+    done = run(SOURCE, "cleared<<<1, 32>>>(f32[32], f32[32]=arange)")
+    assert {site.certainty for site in _sites(done, "// so this is known again")} == {Certainty.EXACT}
+    np.testing.assert_array_equal(done.output(0, np.float32), 1)
+
+
+def test_unknown_condition_is_a_limitation_and_not_taken() -> None:
+    done = run(SOURCE, "unknown_branch<<<1, 32>>>(i32[64])")
+    (after,) = _sites(done, "// after the coin")
+    assert after.unknown_because is None
+    assert after.certainty is Certainty.EXACT  # the coin is a guard here: nobody's way depends on it
+    assert any("clock" in limitation.because for limitation in done.execution.limitations)
+    np.testing.assert_array_equal(done.output(0), [0] * 32 + [2] * 32)
+
+
+def test_way_that_depends_on_an_unknown_value_makes_what_follows_assumed() -> None:
+    done = run(SOURCE, "unknown_way<<<1, 32>>>(i32[64])")
+    (before,) = _sites(done, "// before the fork")
+    (after,) = _sites(done, "// after the fork")
+    assert (before.certainty, after.certainty) == (Certainty.EXACT, Certainty.ASSUMED)
+    because = [limitation.because for limitation in done.execution.limitations]
+    assert len(because) == 1
+    assert "taken not to" in because[0]
+    assert f"line {find_line(SOURCE, '// the fork')}" in because[0]
+
+
+def test_what_an_unknown_guard_may_have_written_is_unknown() -> None:
+    code = """
+        S2R R0, SR_TID.X
+        CS2R.32 R1, SR_CLOCKLO
+        LDC.64 R2, c[0x0][0x210]
+        ISETP.GT.AND P0, PT, R1, 0x7, PT
+        IMAD.MOV.U32 R4, RZ, RZ, 0x1
+        @P0 MOV R0, 0x5
+        IMAD.WIDE R2, R0, 0x4, R2
+        @P0 STG.E [R2.64+0x80], R4
+        STG.E [R2.64], R4
+        EXIT
+    """
+    done = run_assembly(code, "k<<<1, 32>>>(i32[64])")
+    guarded, plain = done.execution.sites
+    assert (guarded.executed, plain.executed) == (1, 1)
+    for site in (guarded, plain):
+        assert "CS2R at line 2" in str(site.unknown_because)
+    assert not done.output(0).any()
+
+
+def test_contents_that_are_noise_make_addresses_assumed() -> None:
+    done = run(SOURCE, "noisy<<<1, 32>>>(i32[32], i32[32]=noise, i32[32])")
+    found = {site.certainty for site in _sites(done, "// indexed by noise")}
+    assert found == {Certainty.EXACT, Certainty.ASSUMED}
+
+
+def test_external_function_is_stepped_over_by_name() -> None:
+    done = run(SOURCE, "printing<<<1, 32>>>(i32[32])")
+    (limitation,) = done.execution.limitations
+    location = done.bound.kernel.instructions[limitation.instruction].location
+    assert location is not None
+    assert location.line == find_line(SOURCE, "// printed")
+    assert "vprintf" in limitation.because
+    np.testing.assert_array_equal(done.output(0), 1)

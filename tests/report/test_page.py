@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sectorwise.report.figures import write_bytes, write_percent, write_ratio
+from sectorwise.report.page import Page, Role, clip, measure, paint, tidy
+
+
+@given(text=st.text(), columns=st.integers(min_value=1, max_value=120), unicode=st.booleans())
+def test_clipped_text_fits_and_stays_on_its_line(text: str, columns: int, *, unicode: bool) -> None:
+    shown = clip(Page(unicode=unicode), text, columns)
+    assert measure(shown) <= columns
+    assert shown.isprintable() or shown == ""
+    assert unicode or shown.isascii()
+
+
+def test_clip_marks_what_it_cut() -> None:
+    assert clip(Page(), "abcdef", 4) == "abc…"
+    assert clip(Page(unicode=False), "abcdef", 4) == "abc~"
+    assert clip(Page(), "abcd", 4) == "abcd"
+
+
+def test_wide_characters_count_twice() -> None:
+    assert measure("行列") == 4
+    assert clip(Page(), "行列行列", 5) == "行列…"
+
+
+def test_tabs_become_spaces_and_controls_question_marks() -> None:
+    assert tidy(Page(), "a\tb\x1b[2Jc\r") == "a   b?[2Jc?"
+
+
+def test_paint_needs_colour_and_something_to_paint() -> None:
+    assert paint(Page(color=True), Role.BAD, "x") == "\x1b[31mx\x1b[0m"
+    assert paint(Page(color=True), Role.BAD, "  ") == "  "
+    assert paint(Page(), Role.BAD, "x") == "x"
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [(None, "-"), (4.0, "4.0"), (32.0, "32.0"), (4.03, "4.03"), (3.999, "4.0"), (16.5, "16.5"), (0.25, "0.2")],
+)
+def test_ratios(value: float | None, written: str) -> None:
+    assert write_ratio(value) == written
+
+
+@pytest.mark.parametrize(
+    ("value", "written"), [(None, "-"), (1.0, "100 %"), (0.9999, "99 %"), (0.125, "12 %"), (1 / 3, "33 %")]
+)
+def test_only_all_of_it_is_100_percent(value: float | None, written: str) -> None:
+    assert write_percent(value) == written
+
+
+@pytest.mark.parametrize(("count", "written"), [(0, "0 B"), (4096, "4 KiB"), (9600, "9,600 B"), (233472, "228 KiB")])
+def test_bytes(count: int, written: str) -> None:
+    assert write_bytes(count) == written

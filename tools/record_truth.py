@@ -1,0 +1,291 @@
+"""Turns a launch file into measured rows: runs every case on this machine's GPU under Nsight Compute and writes its counters.
+
+Needs an NVIDIA GPU with its driver, and `ncu` (Nsight Compute) on the PATH or given with --ncu; nothing of this package.
+
+    python tools/record_truth.py tests/measured/rules/copies.json -o out/copies.json
+
+The launch file is a JSON object `{"source": "copies.cu", "cases": [{"name", "kernel", "grid", "block", "shared", "args"}]}`.
+An argument is `{"kind": "buffer", "dtype", "size", "init"}` (init: zeros, arange, perm:SEED, uniform:SEED) or
+`{"kind": "scalar", "dtype", "value"}`. The kernels are read from `<source without suffix>.sm_90.cubin` beside the launch
+file, or from --cubin; where there is none, nvcc compiles the source. Every case gains a `measured` object: what the
+launch was given (`launch`), counters of the whole launch (`totals`), and the profiler's source view, one entry a memory
+instruction in program order (`memory_instructions`). A counter that is absent is zero or was not recorded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Case = dict[str, Any]
+
+_PIPE = "l1tex__data_pipe_lsu_wavefronts"
+_COPY = "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_ldgsts"
+TOTALS = {
+    "global_load_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum",
+    "global_load_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+    "global_store_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+    "global_store_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum",
+    "global_red_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_red.sum",
+    "global_red_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum",
+    "global_atom_requests": "l1tex__t_requests_pipe_lsu_mem_global_op_atom.sum",
+    "global_atom_sectors": "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum",
+    "local_load_requests": "l1tex__t_requests_pipe_lsu_mem_local_op_ld.sum",
+    "local_load_sectors": "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum",
+    "local_store_requests": "l1tex__t_requests_pipe_lsu_mem_local_op_st.sum",
+    "local_store_sectors": "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum",
+    "shared_load_wavefronts": f"{_PIPE}_mem_shared_op_ld.sum",
+    "shared_store_wavefronts": f"{_PIPE}_mem_shared_op_st.sum",
+    "shared_atom_wavefronts": f"{_PIPE}_mem_shared_op_atom.sum",
+    "shared_wavefronts_hardware": f"{_PIPE}_mem_shared.sum",
+    "l1_data_wavefronts": f"{_PIPE}.sum",
+    "tag_wavefronts_global_load": "l1tex__t_output_wavefronts_pipe_lsu_mem_global_op_ld.sum",
+    "cp_async_shared_wavefronts": f"{_COPY}.sum",
+    "cp_async_shared_wavefronts_access": f"{_COPY}_cache_access.sum",
+    "cp_async_shared_wavefronts_bypass": f"{_COPY}_cache_bypass.sum",
+    "l1_tag_requests": "memory_l1_tag_requests_global",
+    "l2_theoretical_sectors": "memory_l2_theoretical_sectors_global",
+    "l2_theoretical_sectors_ideal": "memory_l2_theoretical_sectors_global_ideal",
+    "l2_theoretical_sectors_local": "memory_l2_theoretical_sectors_local",
+    "shared_wavefronts": "memory_l1_wavefronts_shared",
+    "shared_wavefronts_ideal": "memory_l1_wavefronts_shared_ideal",
+    "instructions": "smsp__inst_executed.sum",
+}
+MEMORY_TOTALS = {
+    "l2_sectors_read": "lts__t_sectors_op_read.sum",
+    "l2_sectors_write": "lts__t_sectors_op_write.sum",
+    "l2_sectors_read_from_sm": "lts__t_sectors_srcunit_tex_op_read.sum",
+    "l2_sectors_write_from_sm": "lts__t_sectors_srcunit_tex_op_write.sum",
+    "dram_bytes_read": "dram__bytes_read.sum",
+    "dram_bytes_write": "dram__bytes_write.sum",
+    "time_ns": "gpu__time_duration.sum",
+}
+LAUNCH = {
+    "registers_per_thread": "launch__registers_per_thread",
+    "shared_static_bytes": "launch__shared_mem_per_block_static",
+    "shared_dynamic_bytes": "launch__shared_mem_per_block_dynamic",
+    "shared_allocated_bytes": "launch__shared_mem_per_block_allocated",
+    "shared_config_bytes": "launch__shared_mem_config_size",
+    "limit_blocks": "launch__occupancy_limit_blocks",
+    "limit_registers": "launch__occupancy_limit_registers",
+    "limit_shared": "launch__occupancy_limit_shared_mem",
+    "limit_warps": "launch__occupancy_limit_warps",
+}
+INSTRUCTION = {
+    "tag_requests": "memory_l1_tag_requests_global",
+    "sectors": "memory_l2_theoretical_sectors_global",
+    "sectors_ideal": "memory_l2_theoretical_sectors_global_ideal",
+    "sectors_local": "memory_l2_theoretical_sectors_local",
+    "wavefronts": "memory_l1_wavefronts_shared",
+    "wavefronts_ideal": "memory_l1_wavefronts_shared_ideal",
+}
+_EXECUTED = "inst_executed"
+
+
+class Driver:
+    """The CUDA driver library with a context on the first GPU."""
+
+    def __init__(self) -> None:
+        self.library = ctypes.CDLL("libcuda.so.1")
+        self.call("cuInit", 0)
+        device, context = ctypes.c_int(), ctypes.c_void_p()
+        self.call("cuDeviceGet", ctypes.byref(device), 0)
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+        self.call("cuCtxSetCurrent", context)
+        name = ctypes.create_string_buffer(128)
+        self.call("cuDeviceGetName", name, 128, device)
+        self.device = name.value.decode()
+
+    def call(self, function: str, *arguments: object) -> None:
+        """Call a driver function and raise RuntimeError with its name where it fails."""
+        status = getattr(self.library, function)(*arguments)
+        if status:
+            text = ctypes.c_char_p()
+            self.library.cuGetErrorName(status, ctypes.byref(text))
+            raise RuntimeError(f"{function} failed: {(text.value or b'unknown').decode()}")
+
+
+def fill_buffer(argument: dict[str, Any]) -> np.ndarray:
+    """Make the contents of a buffer argument: an array of its dtype and size."""
+    size, dtype = argument["size"], np.dtype(argument["dtype"])
+    kind, _, seed = argument.get("init", "zeros").partition(":")
+    match kind:
+        case "zeros" | "noise":
+            return np.zeros(size, dtype)
+        case "arange":
+            return np.arange(size).astype(dtype)
+        case "perm":
+            return np.random.default_rng(int(seed)).permutation(size).astype(dtype)
+        case "uniform":
+            random = np.random.default_rng(int(seed))
+            if dtype.kind == "f":
+                return random.random(size, dtype=np.float32).astype(dtype)
+            return random.integers(0, min(2**31, np.iinfo(dtype).max), size).astype(dtype)
+        case _:
+            raise ValueError(
+                f"unknown contents {argument['init']!r}: expected zeros, arange, perm:SEED or uniform:SEED"
+            )
+
+
+def launch_cases(cubin: bytes, cases: list[Case]) -> str:
+    """Launch every case once, each with fresh buffers; return the GPU's name."""
+    driver = Driver()
+    module = ctypes.c_void_p()
+    driver.call("cuModuleLoadData", ctypes.byref(module), cubin)
+    for case in cases:
+        function = ctypes.c_void_p()
+        driver.call("cuModuleGetFunction", ctypes.byref(function), module, case["kernel"].encode())
+        if case["shared"] > 48 * 1024:
+            driver.call("cuFuncSetAttribute", function, 8, case["shared"])  # MAX_DYNAMIC_SHARED_SIZE_BYTES
+        values: list[Any] = []
+        buffers: list[ctypes.c_uint64] = []
+        for argument in case["args"]:
+            if argument["kind"] == "scalar":
+                values.append(np.dtype(argument["dtype"]).type(argument["value"]).tobytes())
+                continue
+            contents, address = fill_buffer(argument), ctypes.c_uint64()
+            driver.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(contents.nbytes, 1)))
+            driver.call(
+                "cuMemcpyHtoD_v2", address, contents.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(contents.nbytes)
+            )
+            values.append(bytes(address))
+            buffers.append(address)
+        held = [ctypes.create_string_buffer(value, len(value)) for value in values]
+        pointers = (ctypes.c_void_p * len(held))(*[ctypes.cast(value, ctypes.c_void_p) for value in held])
+        driver.call("cuLaunchKernel", function, *case["grid"], *case["block"], case["shared"], None, pointers, None)
+        driver.call("cuCtxSynchronize")
+        for address in buffers:
+            driver.call("cuMemFree_v2", address)
+    return driver.device
+
+
+def choose_metrics(ncu: str, wanted: list[str]) -> list[str]:
+    """Return those of the wanted metrics that this profiler knows for this GPU."""
+    asked = subprocess.run([ncu, "--query-metrics"], capture_output=True, text=True, check=False).stdout.split()
+    known = set(asked)
+    if not known:
+        return wanted
+    return [name for name in wanted if name.startswith("memory_") or name.rsplit(".", 1)[0] in known]
+
+
+def profile(ncu: str, launches: Path, cubin: Path, report: Path, metrics: list[str]) -> None:
+    """Run the cases under the profiler, which leaves its report at `report`."""
+    command = [
+        ncu,
+        "--force-overwrite",
+        "--export",
+        str(report),
+        "--clock-control",
+        "none",
+        "--target-processes",
+        "all",
+    ]
+    command += ["--section", "SourceCounters", "--section", "LaunchStats", "--section", "Occupancy"]
+    command += ["--metrics", ",".join(metrics)]
+    command += [sys.executable, str(Path(__file__).resolve()), str(launches), "--cubin", str(cubin), "--launch-only"]
+    subprocess.run(command, check=True)
+
+
+def read_report(report: Path, ncu: str) -> list[dict[str, Any]]:
+    """Read the `measured` object of every launch of a report, in launch order."""
+    folder = Path(shutil.which(ncu) or ncu).resolve().parent
+    for extras in [
+        *folder.glob("**/extras/python"),
+        *folder.parent.glob("**/extras/python"),
+        *Path("/opt").glob("nvidia/nsight-compute/*/extras/python"),
+    ]:
+        sys.path.append(str(extras))
+    import ncu_report  # noqa: PLC0415 - ships with the profiler
+
+    context = ncu_report.load_report(str(report))
+    actions = []
+    for index in range(len(context)):
+        gathered = context.range_by_idx(index)
+        actions += [gathered.action_by_idx(k) for k in range(gathered.num_actions())]
+    return [{"kernel": action.name(), **read_launch(action)} for action in actions]
+
+
+def read_launch(action: Any) -> dict[str, Any]:
+    """Read launch properties, totals and the source view of one profiled launch."""
+    names = set(action.metric_names())
+
+    def number(metric: str) -> float | None:
+        return action.metric_by_name(metric).as_double() if metric in names else None
+
+    totals = {key: number(metric) for key, metric in {**TOTALS, **MEMORY_TOTALS}.items()}
+    launch = {key: number(metric) for key, metric in LAUNCH.items()}
+    return {
+        "launch": {key: int(value) for key, value in launch.items() if value is not None},
+        "totals": {key: round(value) for key, value in totals.items() if value},
+        "memory_instructions": read_instructions(action, names),
+    }
+
+
+def read_instructions(action: Any, names: set[str]) -> list[dict[str, Any]]:
+    """Read the source view: one entry for each executed memory instruction that accesses something."""
+    columns: dict[int, dict[str, int]] = {}
+    for key, metric in {"executed": _EXECUTED, **INSTRUCTION}.items():
+        if metric not in names:
+            continue
+        values = action.metric_by_name(metric)
+        places = values.correlation_ids()
+        for k in range(values.num_instances()):
+            columns.setdefault(places.as_uint64(k), {})[key] = round(values.as_double(k))
+    rows = []
+    for pc in sorted(columns):
+        counts = columns[pc]
+        if counts.get("executed") and any(counts.get(key) for key in INSTRUCTION):
+            rows.append({"sass": " ".join(action.sass_by_pc(pc).split()), **{k: v for k, v in counts.items() if v}})
+    return rows
+
+
+def find_cubin(launches: Path, source: str) -> Path:
+    """Return the cubin beside the launch file, compiled from its source where there is none."""
+    cubin = launches.parent / f"{Path(source).stem}.sm_90.cubin"
+    if not cubin.exists():
+        subprocess.run(["nvcc", "-arch=sm_90", "-cubin", "-o", str(cubin), str(launches.parent / source)], check=True)
+    return cubin
+
+
+def main() -> None:
+    """Record the cases of a launch file."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("launches", type=Path)
+    parser.add_argument("-o", "--output", type=Path)
+    parser.add_argument("--cubin", type=Path)
+    parser.add_argument("--ncu", default="ncu")
+    parser.add_argument("--report", type=Path, help="keep the profiler's report here")
+    parser.add_argument("--memory", action="store_true", help="also record L2, DRAM and time")
+    parser.add_argument("--launch-only", action="store_true", help="launch every case once, without a profiler")
+    options = parser.parse_args()
+    document = json.loads(options.launches.read_text())
+    cubin = options.cubin or find_cubin(options.launches, document["source"])
+    if options.launch_only:
+        device = launch_cases(cubin.read_bytes(), document["cases"])
+        print(device, len(document["cases"]), "launches")  # noqa: T201 - what a script says
+        return
+    metrics = choose_metrics(options.ncu, [*TOTALS.values(), *(MEMORY_TOTALS.values() if options.memory else ())])
+    with tempfile.TemporaryDirectory() as folder:
+        report = options.report or Path(folder) / "launches.ncu-rep"
+        profile(options.ncu, options.launches, cubin, report, metrics)
+        rows = read_report(report, options.ncu)
+    if len(rows) != len(document["cases"]):
+        raise SystemExit(f"{len(document['cases'])} cases, but {len(rows)} profiled launches")
+    for case, row in zip(document["cases"], rows, strict=True):
+        if row.pop("kernel") != case["kernel"]:
+            raise SystemExit(f"{case['name']}: the profiled launch is of another kernel")
+        case["measured"] = row
+    options.output.write_text("\n".join(json.dumps(part) for part in [document]))
+
+
+if __name__ == "__main__":
+    main()
