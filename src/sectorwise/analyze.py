@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from sectorwise.analysis.allowances import drop_allowed
 from sectorwise.analysis.data import SCHEMA, Analysis, Device, Tool
 from sectorwise.analysis.describe import describe_kernel
 from sectorwise.analysis.texts import name_file, read_texts
@@ -23,6 +24,8 @@ from sectorwise.launch.notation import parse_launch
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.machine.numpy_engine import execute
 from sectorwise.model.kernel_model import model_kernel
+from sectorwise.rules.selection import choose_rules
+from sectorwise.rules.table import check_model
 from sectorwise.source import read_source
 from sectorwise.version import __version__
 
@@ -51,6 +54,8 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     macros: Sequence[str] = (),
     include_folders: Sequence[str | PathLike[str]] = (),
     options: ExecutionOptions | None = None,
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
     keep_outputs: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Analysis:
@@ -59,8 +64,9 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     `source` is a `.cu` or `.cubin` file. `launches` are texts in launch notation, paths of launch files, or launches;
     without them the `// sectorwise: launch ...` comments of the source count. `device` is an id or alias; the default
     is `DEFAULT_DEVICE`, for a cubin that it does not run the first device that does. `kernel` keeps the launches of
-    one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `keep_outputs` keeps the final buffers in
-    `outputs`. `progress` is called with the blocks executed so far and in all.
+    one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `select` and `ignore` are codes of rules
+    or their beginnings (`SW2`); all rules are checked where `select` is empty. `keep_outputs` keeps the final buffers
+    in `outputs`. `progress` is called with the blocks executed so far and in all.
 
     Raises:
         SectorwiseError: one of its kinds, with a text for people, where the work cannot go on.
@@ -68,6 +74,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     path = Path(source)
     spec = load_device(device or DEFAULT_DEVICE)
     target = require_sass(spec)
+    rules = choose_rules(select, ignore)
     configs = gather_launches(path, launches, kernel)
 
     names = tuple(dict.fromkeys(config.kernel for config in configs))
@@ -85,7 +92,8 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     def name(file: str) -> str:
         return name_file(file, compilation, path)
 
-    kernels = tuple(describe_kernel(model, name, keep_outputs=keep_outputs) for model in models)
+    kernels = [describe_kernel(model, check_model(model, rules), name, keep_outputs=keep_outputs) for model in models]
+    texts = read_texts(kernels, compilation, path)
     return Analysis(
         schema=SCHEMA,
         tool=Tool(
@@ -93,8 +101,8 @@ def analyze(  # noqa: PLR0913 - the options of the main job
         ),
         device=Device(id=spec.id, name=spec.name, compute_capability=spec.architecture, target=cubin.target),
         source=path.as_posix(),
-        kernels=kernels,
-        source_texts=read_texts(kernels, compilation, path),
+        kernels=tuple(drop_allowed(kernel, texts) for kernel in kernels),
+        source_texts=texts,
     )
 
 

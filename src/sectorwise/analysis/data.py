@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from sectorwise.binary.ir import Location
     from sectorwise.counting.request import Operation, Space
+    from sectorwise.findings import Evidence, Remedy, Severity
     from sectorwise.machine.execution import Certainty, FaultKind
     from sectorwise.model.cliffs import Step
     from sectorwise.model.concurrency import Bound
@@ -239,6 +240,28 @@ class LimitationReport:
 
 
 @dataclass(frozen=True, slots=True)
+class FindingReport:
+    """A fault that a rule found.
+
+    `site` is the dearest of the memory instructions `sites` that it is about; None and empty where it is about the
+    kernel as a whole, or about an instruction that is not listed. `cost_ns` is what it costs the launch, None where
+    that is not known.
+    """
+
+    code: str
+    rule: str
+    severity: Severity
+    site: int | None
+    sites: tuple[int, ...]
+    location: Location | None
+    message: str
+    advice: str
+    evidence: Evidence | None
+    cost_ns: float | None
+    remedies: tuple[Remedy, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """Final contents of a buffer: `values` in the buffer's own type (bfloat16 as uint16 bits), shape [count]."""
 
@@ -267,7 +290,7 @@ class KernelAnalysis:
     traffic: None
     time: None
     faults: tuple[FaultReport, ...]
-    findings: tuple[()]
+    findings: tuple[FindingReport, ...]
     limitations: tuple[LimitationReport, ...]
     outputs: tuple[Output, ...] | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
 

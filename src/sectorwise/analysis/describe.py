@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sectorwise.analysis.data import (
     Coverage,
     FaultReport,
+    FindingReport,
     KernelAnalysis,
     Launch,
     LimitationReport,
@@ -25,11 +26,13 @@ from sectorwise.binary.ir import Location
 from sectorwise.launch.dtypes import ELEMENT_TYPES
 from sectorwise.machine.execution import Certainty, FaultKind
 from sectorwise.machine.forms import access_of
+from sectorwise.rules.selection import find_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sectorwise.binary.ir import Instruction
+    from sectorwise.findings import Finding
     from sectorwise.machine.execution import Fault, Limitation, Site
     from sectorwise.model.kernel_model import KernelModel
 
@@ -38,7 +41,7 @@ FAULT_CODES: Final = {FaultKind.OUT_OF_BOUNDS: "SW901", FaultKind.MISALIGNED: "S
 
 
 def describe_kernel(
-    model: KernelModel, name_file: Callable[[str], str], *, keep_outputs: bool = False
+    model: KernelModel, findings: Sequence[Finding], name_file: Callable[[str], str], *, keep_outputs: bool = False
 ) -> KernelAnalysis:
     """The entry of one launch; `name_file` gives the name that reports use for a file of the debug information.
 
@@ -65,7 +68,7 @@ def describe_kernel(
         traffic=None,
         time=None,
         faults=tuple(_describe_fault(fault, places) for fault in execution.faults),
-        findings=(),
+        findings=tuple(_describe_finding(finding, places) for finding in findings),
         limitations=tuple(_describe_limitation(limitation, places) for limitation in execution.limitations),
         outputs=_read_outputs(model) if keep_outputs else None,
     )
@@ -145,6 +148,24 @@ def _describe_fault(fault: Fault, places: _Places) -> FaultReport:
         width_bytes=fault.width_bytes,
         occurrences=fault.occurrences,
         message=fault.message,
+    )
+
+
+def _describe_finding(finding: Finding, places: _Places) -> FindingReport:
+    (rule,) = find_rules(finding.code)
+    sites = tuple(places.sites[index] for index in finding.instructions if index in places.sites)
+    return FindingReport(
+        code=finding.code,
+        rule=rule.name,
+        severity=finding.severity,
+        site=sites[0] if sites else None,
+        sites=sites,
+        location=places.location(finding.instructions[0]) if finding.instructions else None,
+        message=finding.message,
+        advice=finding.advice,
+        evidence=finding.evidence,
+        cost_ns=finding.cost_ns,
+        remedies=finding.remedies,
     )
 
 

@@ -4,15 +4,34 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
+from sectorwise.analysis.baseline import read_baseline, write_baseline
 from sectorwise.analyze import DEFAULT_DEVICE, analyze
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.cli.progress import show_progress
+from sectorwise.cli.settings import FAIL_ON, read_settings
+from sectorwise.cli.verdict import judge
 from sectorwise.machine.execution import ExecutionOptions
-from sectorwise.report import json, terminal
+from sectorwise.report import github, json, sarif, terminal
 from sectorwise.report.page import Page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sectorwise.analysis.data import Analysis
+
+EXIT_FINDINGS: Final = 1
+
+_FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
+    "terminal": terminal.render,
+    "json": lambda analysis, _: json.render(analysis),
+    "sarif": lambda analysis, _: sarif.render(analysis),
+    "github": lambda analysis, _: github.render(analysis),
+}
+"""Formats, each a function of the analysis and of the page that it is shown on."""
 
 
 @click.command()
@@ -46,7 +65,27 @@ from sectorwise.report.page import Page
     metavar="DIR",
     help="Where headers are.",
 )
-@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
+@click.option("--select", multiple=True, metavar="CODES", help="Only these rules: `SW2,SW301`; may be repeated.")
+@click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules; may be repeated.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(FAIL_ON),
+    help="Exit with 1 on findings of this severity or worse.  [default: never; with a baseline: warning]",
+)
+@click.option(
+    "--baseline",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Fail only on what is new or got worse since this file.",
+)
+@click.option(
+    "--write-baseline",
+    "baseline_to_write",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the findings to such a file.",
+)
+@click.option("--format", "form", type=click.Choice(list(_FORMATS)), default="terminal", show_default=True)
 @click.option(
     "-o",
     "--output",
@@ -70,6 +109,11 @@ def check(
     macros: tuple[str, ...],
     folders: tuple[Path, ...],
     device: str | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    fail_on: str | None,
+    baseline: Path | None,
+    baseline_to_write: Path | None,
     form: str,
     output: Path | None,
     step_limit: int,
@@ -78,19 +122,31 @@ def check(
 
     Every lane of every launch is executed, on this machine: no GPU is needed.
     """
+    settings = read_settings(Path.cwd())
+    accepted = baseline or settings.baseline
+    known = None if accepted is None or accepted == baseline_to_write else read_baseline(accepted)
     with show_progress("executing") as progress:
         analysis = analyze(
             source,
             (*notations, *files) or None,
-            device=device,
+            device=device or settings.device,
             kernel=kernel,
             macros=macros,
             include_folders=folders,
             options=ExecutionOptions(step_limit=step_limit),
+            select=split_codes(select) or settings.select,
+            ignore=split_codes(ignore) or settings.ignore,
             progress=progress,
         )
-    if form == "json":
-        text = json.render(analysis)
-    else:
-        text = terminal.render(analysis, Page() if output is not None else describe_page(sys.stdout))
-    write_text(text, output)
+    write_text(_FORMATS[form](analysis, describe_page(sys.stdout) if output is None else Page()), output)
+    if baseline_to_write is not None:
+        write_text(write_baseline(analysis), baseline_to_write)
+    reasons = judge(analysis, fail_on or settings.fail_on or ("never" if known is None else "warning"), known)
+    if reasons:
+        click.echo("\n".join(["failed:", *(f"  {reason}" for reason in reasons)]), err=True)
+        raise click.exceptions.Exit(EXIT_FINDINGS)
+
+
+def split_codes(texts: tuple[str, ...]) -> tuple[str, ...]:
+    """The codes of `SW2,SW301` and further texts."""
+    return tuple(code.strip() for text in texts for code in text.split(",") if code.strip())

@@ -14,7 +14,9 @@ from sectorwise.version import __version__
 
 COMMANDS: Final = {
     "check": "what each memory instruction of a kernel costs, line by line",
+    "explain": "the manual page of a rule",
     "occupancy": "how many blocks of a kernel an SM holds, what limits them, and what would change it",
+    "rules": "the rules that kernels are checked by",
 }
 """Each command is the function of its own name in the module of its own name; it is imported when it is called."""
 
@@ -56,7 +58,9 @@ def main(arguments: list[str] | None = None) -> None:
     Exits with 0 when done, 1 where findings fail the run, 2 on an error.
     """
     try:
-        cli.main(arguments, prog_name="sectorwise", standalone_mode=False)
+        code = cli.main(arguments, prog_name="sectorwise", standalone_mode=False)
+        if code:  # click gives back what a command exits with
+            sys.exit(code)
     except SectorwiseError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(EXIT_ERROR)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _LINE_BYTES = 128
+_BOTH_CHUNKS = 3
 
 
 def count_copy_wavefronts(
@@ -69,24 +70,29 @@ def count_bypass_sectors_hardware(
 
 def count_bypass_wavefronts(
     sources: npt.NDArray[np.int64], destinations: npt.NDArray[np.int64], lanes: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.int64]:
-    """Count the passes of copies around L1: bytes [n, 32] and the selected lanes [n, 32] to int64 [n].
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Count the passes of copies around L1 as the source view does: bytes [n, 32], selected lanes [n, 32].
 
     Sectors pass together where they come from one source line, go to one destination line, fill the same chunks of
     their sector and are displaced by one exclusive or of the chunk's place within 64 bytes; two that share a source or
-    a destination sector pass one after the other. A model: it misses by one where several sectors of one class fill
-    different chunks and share sectors (1 in 24 scattered requests, none of those of regular code).
+    a destination sector pass one after the other.
+
+    Returns the passes, int64 [n], and whether they are certain, bool [n]: the rule is known to miss by a few where
+    several sectors that could pass together are filled by half.
     """
     moves = _sector_moves(sources, destinations)
     same = (moves[:, :, None] == moves[:, None, :]) & lanes[:, None, :]
-    chunk = (destinations >> 4) & 1
-    fills = (same & (chunk[:, None, :] == 0)).any(axis=2) | ((same & (chunk[:, None, :] == 1)).any(axis=2) << 1)
+    upper = ((destinations >> 4) & 1)[:, None, :] == 1
+    fills = (same & ~upper).any(axis=2) | ((same & upper).any(axis=2) << 1)
     twist = ((sources ^ destinations) >> 4) & 3
-    classes = _pair_up(destinations >> 7, sources >> 7) << 4 | twist << 2 | fills
+    lines = _pair_up(destinations >> 7, sources >> 7) << 2 | twist
+    classes = lines << 2 | fills
     first = mark_first(moves, lanes)
     by_source = _pair_up(classes, (sources >> 5) & 3)
     by_destination = _pair_up(classes, (destinations >> 5) & 3)
-    return _sum_class_maxima(classes, first, by_source, by_destination)
+    half_filled = first & (fills != _BOTH_CHUNKS)
+    certain = np.asarray((count_equal(lines, half_filled) <= 1).all(axis=1))
+    return _sum_class_maxima(classes, first, by_source, by_destination), certain
 
 
 def _sum_class_maxima(

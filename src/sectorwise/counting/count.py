@@ -143,7 +143,7 @@ def _count_copies(requests: Requests) -> Counts:
     seen = _see_past_guard(requests, copied if fills_apart else mask)
     lanes = select_bypass_lanes(destinations, seen)
     sectors = count_bypass_sectors(requests.addresses, destinations, lanes)
-    around = count_bypass_wavefronts(requests.addresses, destinations, lanes)
+    around, certain = count_bypass_wavefronts(requests.addresses, destinations, lanes)
     around_ideal = count_ideal_wavefronts(around, lanes, access.width_bytes)
     if fills_apart:  # the source view counts it both as a copy around L1 and as one through it
         around, around_ideal = around + through, around_ideal + through_ideal
@@ -156,8 +156,10 @@ def _count_copies(requests: Requests) -> Counts:
         wavefronts=around,
         wavefronts_ideal=around_ideal,
         wavefronts_hardware=np.zeros_like(around),  # the data arrive from L2 by the fill path, not the data pipe
-        sectors_hardware=count_bypass_sectors_hardware(requests.addresses, destinations, copied),
-        exact=False,
+        sectors_hardware=count_bypass_sectors_hardware(
+            requests.addresses, destinations, select_bypass_lanes(destinations, copied)
+        ),
+        exact=not fills_apart and bool(certain.all()),
     )
 
 

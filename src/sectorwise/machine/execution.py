@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,40 @@ class Certainty(StrEnum):
     MODELLED = "modelled"
     ASSUMED = "assumed"
     SCHEDULE_DEPENDENT = "schedule_dependent"
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """How the lanes of one request lie to each other, what one such request costs, and how many of the site lie so.
+
+    `addresses` are those of the 32 lanes, in bytes, moved as a whole by a multiple of 128 (zero for a lane that is not
+    active; bit l of `mask` is lane l); `shared_addresses` the destinations of async copies, `source_bytes` their source
+    sizes, `generic_spaces` the space of each lane of a generic access, as in `counting.request.Requests`. `times` is a
+    lower bound where a site has more patterns than are kept.
+    """
+
+    addresses: tuple[int, ...]
+    mask: int
+    times: int
+    sectors: int
+    sectors_ideal: int
+    wavefronts: int
+    wavefronts_ideal: int
+    shared_addresses: tuple[int, ...] | None = None
+    source_bytes: tuple[int, ...] | None = None
+    generic_spaces: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRequest:
+    """The first request of a site that accessed memory: real addresses (zero for lanes that are not in `mask`).
+
+    `warp` is the linear block x warps a block + warp.
+    """
+
+    warp: int
+    addresses: tuple[int, ...]
+    mask: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +84,9 @@ class Site:
     unknown_because: str | None = None
     sectors_hardware: int = 0
     """Sectors as the L1 pipe counts them; copies around L1 differ from `sectors`, the source view's."""
+    patterns: tuple[Pattern, ...] = field(default=(), compare=False, repr=False)
+    """The dearest distinct patterns, and the first among equals; not all where there are many."""
+    first: FirstRequest | None = field(default=None, compare=False, repr=False)
 
 
 class FaultKind(StrEnum):

@@ -10,6 +10,7 @@ import numpy as np
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
 from sectorwise.machine.atomics import apply_atomic
+from sectorwise.machine.execution import FirstRequest
 from sectorwise.machine.memory import BatchMemory, Request, generic_spaces, resolve
 from sectorwise.machine.registers import PREDICATE, TRUE, UNIFORM, UNIFORM_PREDICATE, ZERO_WORD, Window
 from sectorwise.machine.sites import Patterns, SiteCounter, record
@@ -299,9 +300,23 @@ class NumpyPort:
             lanes = known if lanes is None else lanes & known
         spaces = generic_spaces(self.memory.bound, address) if access.space is Space.GENERIC else None
         record(counter, Patterns(self.warps, self.issuing, address, lanes, secondary, source_bytes, spaces, issued))
+        if counter.first is None:
+            counter.first = self._find_first(address, lanes)
         if self.observers:
             self._show(access, address, lanes)
         return known
+
+    def _find_first(self, address: npt.NDArray[np.int64], lanes: Mask | None) -> FirstRequest | None:
+        """The request of the first warp that accesses; None if none does."""
+        row = 0 if lanes is None else int(lanes.any(axis=1).argmax())
+        active = np.ones(32, np.bool_) if lanes is None else lanes[row]
+        if not active.any():
+            return None
+        warp = row if self.rows is None else int(self.rows[row])
+        shown = np.where(active, np.broadcast_to(address, (self.warps, 32))[row], 0)
+        mask = int(np.packbits(active, bitorder="little").view("<u4")[0])
+        first_warp = self.memory.first_block * self.memory.warps_per_block
+        return FirstRequest(first_warp + warp, tuple(shown.tolist()), mask)
 
     def _show(self, access: Access, address: npt.NDArray[np.int64], lanes: Mask | None) -> None:
         rows = np.arange(self.warps) if self.rows is None else self.rows

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sectorwise.counting.count import count_requests
-from sectorwise.counting.request import Operation, Requests, Space
-from sectorwise.machine.execution import Certainty, Site
+from sectorwise.counting.request import Requests
+from sectorwise.machine.execution import Certainty, Pattern, Site
 from sectorwise.machine.lanes import ALL_LANES, unpack
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.counting.request import Access
+    from sectorwise.machine.execution import FirstRequest
 
     Addresses = npt.NDArray[np.int64]
     Lanes = npt.NDArray[np.bool_]
@@ -28,8 +29,32 @@ _MEMO_LIMIT = 1 << 14
 _MEMO_ROWS = 64
 """Above this many distinct patterns in one issue, counting them together is faster than looking each up."""
 
+_KEPT_PATTERNS = 16
+"""Distinct patterns of a site that are kept for people to see."""
+
 _COUNTS = 8
 _MULTIPLIERS = np.random.default_rng(0x5EC7).integers(1, 1 << 62, 256, np.uint64) * np.uint64(2) + np.uint64(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a key has after mask and addresses."""
+
+    secondary: bool = False
+    issued: bool = False
+    source_bytes: bool = False
+    spaces: bool = False
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A pattern that is kept: its key, its counts [8], how often it came, sectors and passes beyond the ideal."""
+
+    key: Keys
+    parts: Parts
+    counts: Keys
+    times: int
+    excess: int
 
 
 @dataclass(slots=True)
@@ -45,6 +70,8 @@ class SiteCounter:
     assumed: bool = False
     unknown: bool = False
     memo: dict[bytes, npt.NDArray[np.int64]] = field(default_factory=dict)
+    kept: dict[bytes, _Kept] = field(default_factory=dict)
+    first: FirstRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,28 +98,49 @@ def record(counter: SiteCounter, patterns: Patterns) -> None:
     """Adds the requests of one issue to a site."""
     counter.executed += patterns.issuing
     counter.lanes += patterns.warps * 32 if patterns.active is None else int(np.count_nonzero(patterns.active))
-    keys, multiplicity = _find_distinct(_make_columns(patterns), patterns.warps)
-    counter.sums += multiplicity @ _count(counter, keys, patterns)
+    parts = Parts(
+        secondary=patterns.secondary is not None,
+        issued=patterns.issued is not None,
+        source_bytes=patterns.source_bytes is not None,
+        spaces=patterns.generic_spaces is not None,
+    )
+    keys, times = _find_distinct(_make_columns(patterns), patterns.warps)
+    counts = _count(counter, keys, parts)
+    counter.sums += times @ counts
+    keep_patterns(counter, keys, parts, counts, times)
 
 
-def record_rows(counter: SiteCounter, keys: Keys, times: npt.NDArray[np.int64]) -> None:
-    """Adds requests that are keys already (see `_make_keys`), each as often as `times` [rows] says."""
+def keep_patterns(counter: SiteCounter, keys: Keys, parts: Parts, counts: Keys, times: Keys) -> None:
+    """Keeps the dearest of distinct patterns: `keys` [n, columns], their `counts` [n, 8], each `times` [n] seen."""
+    excess = counts[:, 0] - counts[:, 1] + counts[:, 3] - counts[:, 4]
+    dearest = range(len(keys)) if len(keys) <= _KEPT_PATTERNS else np.argsort(-excess * times, kind="stable")
+    for row in dearest[:_KEPT_PATTERNS]:
+        if keys[row, 0] == 0:
+            continue
+        name = keys[row].tobytes()
+        known = counter.kept.get(name)
+        if known is not None:
+            known.times += int(times[row])
+            continue
+        if len(counter.kept) == _KEPT_PATTERNS:
+            cheapest = min(counter.kept, key=lambda each: counter.kept[each].excess)
+            if counter.kept[cheapest].excess >= excess[row]:
+                continue
+            del counter.kept[cheapest]
+        counter.kept[name] = _Kept(keys[row], parts, counts[row], int(times[row]), int(excess[row]))
+
+
+def record_rows(counter: SiteCounter, keys: Keys, parts: Parts, times: Keys) -> None:
+    """Adds requests that are keys already (see `_make_columns`), each as often as `times` [rows] says."""
     hashes = keys.view(np.uint64) @ _MULTIPLIERS[: keys.shape[1]]
     _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+    if not np.array_equal(keys[first][inverse], keys):
+        first = inverse = np.arange(len(keys))
     distinct, sums = keys[first], np.zeros(len(first), np.int64)
-    if not (distinct[inverse] == keys).all():
-        distinct, sums, inverse = keys, np.zeros(len(keys), np.int64), np.arange(len(keys))
     np.add.at(sums, inverse, times)
-    forms = Patterns(
-        len(keys),
-        len(keys),
-        keys,
-        None,
-        secondary=keys if counter.access.operation is Operation.ASYNC_COPY else None,
-        source_bytes=keys if counter.access.operation is Operation.ASYNC_COPY else None,
-        generic_spaces=np.zeros((1, 1), np.int8) if counter.access.space is Space.GENERIC else None,
-    )
-    counter.sums += sums @ _count(counter, distinct, forms)
+    counts = _count(counter, distinct, parts)
+    counter.sums += sums @ counts
+    keep_patterns(counter, distinct, parts, counts, sums)
 
 
 def record_silent(counter: SiteCounter, warps: int) -> None:
@@ -124,6 +172,34 @@ def close_site(counter: SiteCounter, unknown_because: str | None) -> Site:
         certainty,
         unknown_because if counter.unknown else None,
         sectors_hardware,
+        tuple(_show_pattern(counter, kept) for kept in _rank(counter)),
+        counter.first,
+    )
+
+
+def _rank(counter: SiteCounter) -> list[_Kept]:
+    return sorted(counter.kept.values(), key=lambda kept: -kept.excess * kept.times)
+
+
+def _show_pattern(counter: SiteCounter, kept: _Kept) -> Pattern:
+    requests = _restore_requests(counter, kept.key[None], kept.parts)
+    mask = requests.mask[0]
+    sectors, sectors_ideal, _tags, wavefronts, wavefronts_ideal, *_ = (int(each) for each in kept.counts)
+
+    def show(values: npt.NDArray[np.generic] | None) -> tuple[int, ...] | None:
+        return None if values is None else tuple(np.where(mask, values[0], 0).tolist())
+
+    return Pattern(
+        addresses=show(requests.addresses) or (),
+        mask=int(kept.key[0]),
+        times=kept.times,
+        sectors=sectors,
+        sectors_ideal=sectors_ideal,
+        wavefronts=wavefronts,
+        wavefronts_ideal=wavefronts_ideal,
+        shared_addresses=show(requests.shared_addresses),
+        source_bytes=show(requests.source_bytes),
+        generic_spaces=show(requests.generic_spaces),
     )
 
 
@@ -200,39 +276,23 @@ def _find_distinct_rows(rows: Keys) -> tuple[npt.NDArray[np.intp], npt.NDArray[n
     return first, multiplicity
 
 
-def _count(counter: SiteCounter, keys: Keys, patterns: Patterns) -> npt.NDArray[np.int64]:
+def _count(counter: SiteCounter, keys: Keys, parts: Parts) -> npt.NDArray[np.int64]:
     """Counts `[rows, 8]` of distinct keys, from the memo where they are few."""
     if len(keys) > _MEMO_ROWS:
-        return _count_keys(counter, keys, patterns)
+        return _count_keys(counter, keys, parts)
     names = [key.tobytes() for key in keys]
     missing = [row for row, name in enumerate(names) if name not in counter.memo]
     if missing:
         if len(counter.memo) > _MEMO_LIMIT:
             counter.memo.clear()
             missing = list(range(len(names)))
-        for row, counts in zip(missing, _count_keys(counter, keys[missing], patterns), strict=True):
+        for row, counts in zip(missing, _count_keys(counter, keys[missing], parts), strict=True):
             counter.memo[names[row]] = counts
     return np.stack([counter.memo[name] for name in names])
 
 
-def _count_keys(counter: SiteCounter, keys: Keys, patterns: Patterns) -> npt.NDArray[np.int64]:
-    mask = unpack(keys[:, 0].astype(np.uint32))
-    at = 1
-    addresses = _restore(keys, at)
-    at += 33
-    secondary = source_bytes = spaces = issued = None
-    if patterns.secondary is not None:
-        secondary = _restore(keys, at)
-        at += 33
-    if patterns.issued is not None:
-        issued = unpack(keys[:, at].astype(np.uint32))
-        at += 1
-    if patterns.source_bytes is not None:
-        source_bytes = keys[:, at : at + 32]
-        at += 32
-    if patterns.generic_spaces is not None:
-        spaces = keys[:, at : at + 32].astype(np.int8)
-    counts = count_requests(Requests(counter.access, addresses, mask, secondary, source_bytes, spaces, issued))
+def _count_keys(counter: SiteCounter, keys: Keys, parts: Parts) -> npt.NDArray[np.int64]:
+    counts = count_requests(_restore_requests(counter, keys, parts))
     counter.modelled |= not counts.exact
     fields = (
         counts.sectors,
@@ -245,6 +305,27 @@ def _count_keys(counter: SiteCounter, keys: Keys, patterns: Patterns) -> npt.NDA
         counts.sectors_hardware,
     )
     return np.stack(fields, axis=1)
+
+
+def _restore_requests(counter: SiteCounter, keys: Keys, parts: Parts) -> Requests:
+    """Requests whose keys these are."""
+    mask = unpack(keys[:, 0].astype(np.uint32))
+    at = 1
+    addresses = _restore(keys, at)
+    at += 33
+    secondary = source_bytes = spaces = issued = None
+    if parts.secondary:
+        secondary = _restore(keys, at)
+        at += 33
+    if parts.issued:
+        issued = unpack(keys[:, at].astype(np.uint32))
+        at += 1
+    if parts.source_bytes:
+        source_bytes = keys[:, at : at + 32]
+        at += 32
+    if parts.spaces:
+        spaces = keys[:, at : at + 32].astype(np.int8)
+    return Requests(counter.access, addresses, mask, secondary, source_bytes, spaces, issued)
 
 
 def _restore(keys: Keys, at: int) -> Addresses:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sectorwise.device import load_device
 from sectorwise.report.concurrency import write_concurrency
 from sectorwise.report.figures import name_operation, write_bytes
+from sectorwise.report.findings import write_findings
 from sectorwise.report.page import Page, Role, clip, measure, paint, tidy
 from sectorwise.report.sites import write_header, write_sites
 from sectorwise.report.totals import write_totals
@@ -64,6 +65,7 @@ def _write_kernel(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Ite
     else:
         yield "  no warp issued a memory instruction"
     yield ""
+    yield from write_findings(kernel.findings, page)
     yield from _write_limitations(kernel.limitations, page)
     yield from _write_faults(kernel, page)
 

@@ -1,0 +1,77 @@
+"""Turns findings into lines of the terminal report: what is wrong, the picture of one warp, what to do."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.findings import Severity
+from sectorwise.report.page import Page, Role, paint, tidy
+from sectorwise.report.pictures import draw_picture
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sectorwise.analysis.data import FindingReport
+    from sectorwise.findings import Evidence, Remedy
+
+_ROLES: Final = {Severity.ERROR: Role.WRONG, Severity.WARNING: Role.BAD, Severity.NOTE: Role.FAIR}
+_INDENT: Final = 6
+
+
+def write_findings(findings: Sequence[FindingReport], page: Page) -> Iterator[str]:
+    """The findings in their order, the dearest first; wrong accesses have their own section of the report."""
+    shown = [finding for finding in findings if finding.severity is not Severity.ERROR]
+    if not findings:
+        yield paint(page, Role.QUIET, "  findings: none")
+        return
+    if not shown:
+        return
+    yield paint(page, Role.TITLE, "  findings, the dearest first")
+    for finding in shown:
+        yield from _write_finding(finding, page)
+
+
+def _write_finding(finding: FindingReport, page: Page) -> Iterator[str]:
+    place = "" if finding.location is None else f"  {finding.location.file}:{finding.location.line}"
+    role = _ROLES[finding.severity]
+    mark = "" if finding.severity is Severity.WARNING else f" ({finding.severity})"
+    yield tidy(page, "    ") + paint(page, role, f"{finding.code} {finding.rule}{mark}") + tidy(page, place)
+    yield from _wrap(page, finding.message)
+    if finding.evidence is not None:
+        yield from _write_evidence(finding.evidence, finding.cost_ns, page)
+    yield from _wrap(page, f"help: {finding.advice}; `sectorwise explain {finding.code}`")
+    for remedy in finding.remedies:
+        yield from _write_remedy(remedy, page)
+
+
+def _write_evidence(evidence: Evidence, cost_ns: float | None, page: Page) -> Iterator[str]:
+    ideal = "" if evidence.ideal is None else f", ideal {evidence.ideal:,.10g}"
+    cost = "" if not cost_ns else f"; the difference takes about {write_time(cost_ns)}"
+    yield from _wrap(page, f"{evidence.quantity}: {evidence.real:,.10g}{ideal}{cost}")
+    if evidence.picture is not None:
+        yield from (" " * (_INDENT + 2) + line for line in draw_picture(evidence.picture, page))
+
+
+def _write_remedy(remedy: Remedy, page: Page) -> Iterator[str]:
+    yield from _wrap(page, f"remedy, proven: {remedy.title}: {remedy.before:,} to {remedy.after:,} {remedy.quantity}")
+    for line in remedy.change.splitlines():
+        yield " " * (_INDENT + 4) + tidy(page, line)
+
+
+def write_time(time_ns: float) -> str:
+    """`830 ns`, `4.2 us`, `1.3 ms`: two digits are all that an estimate is worth."""
+    for unit, size in (("ns", 1.0), ("us", 1e3), ("ms", 1e6)):
+        if time_ns < 1000 * size:
+            return f"{float(f'{time_ns / size:.2g}'):,.4g} {unit}"
+    return f"{time_ns / 1e9:.2g} s"
+
+
+def _wrap(page: Page, text: str) -> list[str]:
+    return textwrap.wrap(
+        tidy(page, text),
+        max(page.width, 40),
+        initial_indent=" " * _INDENT,
+        subsequent_indent=" " * (_INDENT + 2),
+        break_on_hyphens=False,
+    )

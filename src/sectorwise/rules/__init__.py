@@ -1,0 +1,1 @@
+"""Turns kernel models into findings, one module a rule."""

@@ -1,0 +1,62 @@
+"""Turns the rules that there are into one list, and a kernel model into its findings, the dearest first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.findings import Severity
+from sectorwise.rules import (
+    async_copy_conflicts,
+    indexed_local_arrays,
+    load_conflicts,
+    matrix_conflicts,
+    misaligned,
+    misaligned_vectors,
+    out_of_bounds,
+    partly_used_records,
+    serialised_atomics,
+    short_rows,
+    spilled_registers,
+    split_async_copies,
+    store_conflicts,
+    uncoalesced,
+)
+from sectorwise.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sectorwise.findings import Finding
+    from sectorwise.model.kernel_model import KernelModel
+
+_ERROR, _WARNING = Severity.ERROR, Severity.WARNING
+
+RULES: Final = (
+    Rule("SW101", "uncoalesced-access", _WARNING, uncoalesced.check, uncoalesced.__doc__),
+    Rule("SW102", "misaligned-access", _WARNING, misaligned.check, misaligned.__doc__),
+    Rule("SW105", "partly-used-records", _WARNING, partly_used_records.check, partly_used_records.__doc__),
+    Rule("SW106", "short-rows", _WARNING, short_rows.check, short_rows.__doc__),
+    Rule("SW109", "split-async-copy", _WARNING, split_async_copies.check, split_async_copies.__doc__),
+    Rule("SW201", "load-bank-conflict", _WARNING, load_conflicts.check, load_conflicts.__doc__),
+    Rule("SW202", "store-bank-conflict", _WARNING, store_conflicts.check, store_conflicts.__doc__),
+    Rule("SW203", "matrix-bank-conflict", _WARNING, matrix_conflicts.check, matrix_conflicts.__doc__),
+    Rule("SW204", "async-copy-bank-conflict", _WARNING, async_copy_conflicts.check, async_copy_conflicts.__doc__),
+    Rule("SW205", "serialised-atomics", _WARNING, serialised_atomics.check, serialised_atomics.__doc__),
+    Rule("SW301", "spilled-registers", _WARNING, spilled_registers.check, spilled_registers.__doc__),
+    Rule("SW302", "indexed-local-array", _WARNING, indexed_local_arrays.check, indexed_local_arrays.__doc__),
+    Rule("SW901", "out-of-bounds-access", _ERROR, out_of_bounds.check, out_of_bounds.__doc__),
+    Rule("SW902", "misaligned-vector", _ERROR, misaligned_vectors.check, misaligned_vectors.__doc__),
+)
+"""Every rule, in the order of the codes."""
+
+_ORDER: Final = tuple(Severity)
+
+
+def check_model(model: KernelModel, rules: Iterable[Rule] = RULES) -> tuple[Finding, ...]:
+    """What the rules find, the worst severity first, and within it the dearest."""
+    found = [finding for rule in rules for finding in rule.check(model)]
+    return tuple(sorted(found, key=_rank))
+
+
+def _rank(finding: Finding) -> tuple[int, float, str, tuple[int, ...]]:
+    return (_ORDER.index(finding.severity), -(finding.cost_ns or 0), finding.code, finding.instructions)
