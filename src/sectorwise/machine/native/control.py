@@ -16,7 +16,7 @@ from sectorwise.binary.ir import (
 )
 from sectorwise.machine.native.flow import direct_target, is_conditional
 from sectorwise.machine.native.layout import BARRIER as AT_BARRIER
-from sectorwise.machine.native.layout import CONTEXT, MEETS, WARP, WARPSYNC_KEY
+from sectorwise.machine.native.layout import MEETS, WARP, WARPSYNC_KEY
 from sectorwise.machine.native.port import LlvmPort
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.values import Kind, Operand
@@ -33,10 +33,14 @@ ALL_LANES = -1
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What a block's end needs to know, read before registers are written back: lanes taken, a mask, a place."""
+    """What a block's end needs to know, read before registers are written back: lanes taken, a mask, a place.
+
+    `gives_up` says that the block cannot be run here.
+    """
 
     taken: str
     operand: str = ""
+    gives_up: bool = False
 
 
 def run_inline_control(port: LlvmPort, instruction: Instruction) -> None:
@@ -119,10 +123,16 @@ def read_ending(port: LlvmPort, step: Step) -> Ending:
         case "BSYNC":
             slot = _barrier_slot(instruction)
             return Ending(taken, writer.text(port.read_slot(slot), lanes=False))
+        case "WARPSYNC" if instruction.has("COLLECTIVE"):
+            raise UnsupportedError(instruction.text)
         case "WARPSYNC":
             return Ending(taken, _mask_operand(port, instruction))
         case "RET" | "BRX" | "BRXU" | "JMX" | "JMXU":
+            if is_conditional(step):
+                raise UnsupportedError("a conditional indirect branch")
             return Ending(taken, _indirect_offset(port, instruction, taken))
+        case "ENDCOLLECTIVE":
+            raise UnsupportedError(instruction.text)
         case "BAR":
             return Ending(taken, str(_barrier_number(instruction)))
         case _:
@@ -149,12 +159,13 @@ def _mask_operand(port: LlvmPort, instruction: Instruction) -> str:
     """The lane mask that a WARPSYNC or BRA.DIV names; without one, all lanes."""
     for operand in instruction.operands:
         match operand:
-            case Register() if operand.index == ZERO_REGISTER:
-                return "0"
             case Register():
-                value = port.read_slot(register_slot(operand))
+                value = port.algebra.word(0)
+                if operand.index != ZERO_REGISTER:
+                    value = port.read_slot(register_slot(operand))
                 group = Operand(Kind.PREDICATE, lanes=True, text=port.group)
-                return port.writer.text(port.algebra.first_active(value, group), lanes=False)
+                first = port.algebra.first_active(value, group)
+                return port.writer.text(port.algebra.invert(first) if operand.invert else first, lanes=False)
             case Immediate():
                 return str(operand.value & 0xFFFFFFFF)
             case _:
@@ -208,6 +219,9 @@ def end_block(port: LlvmPort, program: Program, block: BasicBlock, ending: Endin
     """Writes the jump at the end of a block."""
     emitter = port.writer.emitter
     behind = block.stop
+    if ending is not None and ending.gives_up:
+        emitter.effect("br label %lost")
+        return
     if block.terminator is None or ending is None:
         emitter.effect(f"br label %e{behind}")
         return
@@ -285,8 +299,6 @@ def _jump_indirect(port: LlvmPort, program: Program, step: Step, ending: Ending)
     """To one of the places that are known; if lanes part here, or go elsewhere, the launch gives up."""
     emitter = port.writer.emitter
     instruction = step.instruction
-    if is_conditional(step):
-        raise UnsupportedError("a conditional indirect branch")
     if instruction.opcode == "RET":
         places = [
             each.index + 1
@@ -298,8 +310,3 @@ def _jump_indirect(port: LlvmPort, program: Program, step: Step, ending: Ending)
     offsets = {program.kernel.instructions[place].offset: place for place in places}
     cases = " ".join(f"i32 {offset}, label %e{place}" for offset, place in sorted(offsets.items()))
     emitter.effect(f"switch i32 {ending.operand}, label %lost [ {cases} ]")
-
-
-def context_place(port: LlvmPort, field: str) -> str:
-    """Pointer to a field of the context."""
-    return port.writer.emitter.pure(f"getelementptr i8, ptr %ctx, i64 {CONTEXT[field]}")

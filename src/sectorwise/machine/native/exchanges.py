@@ -197,10 +197,10 @@ def _write_leaders() -> Code:
 
 def _write_copy(name: str, width: int) -> Code:
     """cp.async: copies at once; `addresses` are the sources, `others` the destinations, `sizes` what is read of each."""
-    code = Code(name, "void", ARGUMENTS)
+    code = Code(name, "void", f"{ARGUMENTS}, i32 %issued")
     with code.when(code.value("icmp eq i32 %mask, 0")):
         code.give()
-    code.call("ptr", "note.copy", ARGUMENTS)
+    code.call("ptr", "note.copy", f"{ARGUMENTS}, i32 %issued")
     shared = code.load("ptr", "%ctx", CONTEXT["shared"])
     room = code.value(f"add i64 {code.load('i64', '%ctx', CONTEXT['shared_bytes'])}, {-width}")
     block, touches = f"<{width // 4} x i32>", name.startswith("copy_touch")

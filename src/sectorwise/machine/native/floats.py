@@ -64,31 +64,15 @@ def compute(
     """`add`, `mul` or `fma` in the operands' format; `flush` where it is below the smallest normal before rounding."""
     kind = operands[0].kind
     if flush:
-        return _compute_flushed(writer, operation, rounding, *operands)
+        # Whoever computes other formats than singles flushes them himself.
+        return _raw(call(writer, f"flushed.{operation}.float.{rounding}", kind, *operands))
     if kind is Kind.HALF:
         return _compute_half(writer, operation, rounding, *operands)
+    # Of several NaNs a double keeps b, else c, else a: the last of these.
+    sources = (operands[0], operands[2], operands[1]) if operation == "fma" else operands
     if rounding is not Rounding.NEAREST:
-        return _raw(call(writer, f"{operation}.{kind}.{rounding}", kind, *operands), *operands)
-    return _raw(_nearest(writer, operation, *operands), *operands)
-
-
-def _compute_flushed(writer: Writer, operation: str, rounding: Rounding, *operands: Operand) -> Operand:
-    """Only a result that is the smallest normal itself may have been rounded up to it: then the truncated one tells."""
-    kind = operands[0].kind
-    if kind is Kind.SINGLE and rounding is Rounding.NEAREST:
-        return _raw(call(writer, f"flushed.{operation}.float", kind, *operands))
-    result = flush_denormals(writer, writer.settle(compute(writer, operation, rounding, *operands)))
-    truncated = flush_denormals(writer, compute(writer, operation, Rounding.ZERO, *operands))
-    lanes = result.lanes or truncated.lanes
-    number, truth = type_text(kind, lanes=lanes), type_text(Kind.PREDICATE, lanes=lanes)
-    smallest = (_DOUBLE_MASKS if kind is Kind.DOUBLE else _MASKS[kind])[1]
-    size = writer.intrinsic("llvm.fabs", kind, result)
-    least = writer.constant_bits(kind, str(smallest), lanes=lanes)
-    doubtful = writer.emitter.pure(f"fcmp oeq {number} {writer.text(size, lanes=lanes)}, {least}")
-    zero = writer.emitter.pure(f"fcmp oeq {number} {writer.text(truncated, lanes=lanes)}, zeroinitializer")
-    below = writer.emitter.pure(f"and {truth} {doubtful}, {zero}")
-    mended = writer.emitter.pure(f"select {truth} {below}, {writer.typed(truncated, lanes=lanes)}, {writer.typed(result, lanes=lanes)}")
-    return Operand(kind, lanes, mended)
+        return _raw(call(writer, f"{operation}.{kind}.{rounding}", kind, *operands), *sources)
+    return _raw(_nearest(writer, operation, *operands), *sources)
 
 
 def _nearest(writer: Writer, operation: str, *operands: Operand) -> Operand:

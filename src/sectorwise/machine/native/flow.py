@@ -58,14 +58,16 @@ def find_flow(program: Program) -> Flow:
             raise UnsupportedError("code that runs off its end")
         block = block_at(program, start)
         blocks[start] = block
-        leads[start] = _successors(program, block, returns)
+        try:
+            leads[start] = _successors(program, block, returns)
+        except UnsupportedError:
+            # Whoever comes here gives up, so it leads nowhere.
+            leads[start] = ()
         waiting.extend(leads[start])
     blocks = dict(sorted(blocks.items()))
     marks: dict[int, Marks] = {}
     for block in blocks.values():
         for step in steps_of(block):
-            if step.unknown_because:
-                raise UnsupportedError(step.unknown_because)
             marks[step.instruction.index] = trace_step(step)
     return Flow(blocks, leads, marks)
 
@@ -96,6 +98,8 @@ def _successors(program: Program, block: BasicBlock, returns: tuple[int, ...]) -
     if block.terminator is None:
         return (block.stop,)
     instruction = block.terminator.instruction
+    if instruction.opcode == "ENDCOLLECTIVE" or instruction.has("COLLECTIVE"):
+        raise UnsupportedError(instruction.text)
     behind = (block.stop,) if is_conditional(block.terminator) else ()
     match instruction.opcode:
         case "BRA" | "JMP":

@@ -25,6 +25,8 @@ CONTEXT, CONTEXT_BYTES = _place(
     ("sizes", WORD_ROW, 128),
     ("data", 8 * WORD_ROW, 256),
     ("mask", 4, 4),
+    ("block_number", 8, 8),
+    ("warp_number", 8, 8),
     ("next_pc", 4, 4),
     ("stop", 4, 4),
     ("stop_pc", 4, 4),
@@ -84,21 +86,42 @@ LOADED, STORED = 1, 2
 
 # A memory instruction: the buffer that it reached last, and address patterns, each with how often it came. `recent`
 # holds the number of the pattern that came last for each of some places and masks.
-PATTERN = {"hits": 0, "mask": 8, "place": 12, "kind": 16, "other_place": 20, "differences": 64, "others": 320, "sizes": 448}
+PATTERN = {
+    "hits": 0,
+    "mask": 8,
+    "place": 12,
+    "kind": 16,
+    "other_place": 20,
+    "issued": 24,
+    "differences": 64,
+    "others": 320,
+    "sizes": 448,
+}
 PATTERN_BYTES = 64 + LONG_ROW
 COPY_PATTERN_BYTES = PATTERN_BYTES + 2 * WORD_ROW
 PATTERN_BITS = 8
 RECENT_BITS = 6
-SITE = {"allocation": 0, "number": 8, "width": 12, "touched": 16, "recent": 64, "patterns": 64 + (4 << RECENT_BITS)}
+# `first_*` are the warp and the addresses of the first request of all.
+SITE = {
+    "allocation": 0,
+    "number": 8,
+    "width": 12,
+    "touched": 16,
+    "first_mask": 20,
+    "first_warp": 24,
+    "first_addresses": 64,
+    "recent": 64 + LONG_ROW,
+    "patterns": 64 + LONG_ROW + (4 << RECENT_BITS),
+}
 SITE_BYTES = SITE["patterns"] + (COPY_PATTERN_BYTES << PATTERN_BITS)
 
 # Kinds of patterns: each lane for itself; all lanes one after the other; one address for all active lanes.
 SCATTERED, CONSECUTIVE, ONE_PLACE = 0, 1, 2
 
 # Columns (i64) of the logs: site, how often, mask, place in the period, 32 differences; a copy has also its
-# destination's place, 32 differences and 32 sizes.
+# destination's place, 32 differences and 32 sizes, and the lanes that issue it.
 LOG_COLUMNS = 4 + LANES
-WIDE_COLUMNS = LOG_COLUMNS + 1 + 2 * LANES
+WIDE_COLUMNS = LOG_COLUMNS + 2 + 2 * LANES
 LOG_ROWS = 4096
 
 # Why machine code gives control back.

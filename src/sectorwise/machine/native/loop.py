@@ -51,6 +51,7 @@ def _state(code: Code, number: str) -> str:
 
 def _open_block(code: Code, block: str) -> None:
     """Fresh state: the block's place in the grid, zeroed memories, one group a warp at the first instruction."""
+    code.store("i64", block, "%ctx", CONTEXT["block_number"])
     grid_x, grid_y = (code.load("i64", "%ctx", CONTEXT[f"grid_{axis}"]) for axis in "xy")
     rows = code.value(f"udiv i64 {block}, {grid_x}")
     places = [f"urem i64 {block}, {grid_x}", f"urem i64 {rows}, {grid_y}", f"udiv i64 {rows}, {grid_y}"]
@@ -102,6 +103,7 @@ def _run_block(code: Code, block: str) -> None:
 def _run_warp(code: Code, block: str, number: str) -> str:
     """Lets a warp run until it waits, or its turn is over; gives how many instructions it ran."""
     warp = _warp(code, number)
+    code.store("i64", number, "%ctx", CONTEXT["warp_number"])
     code.store("ptr", warp, "%ctx", CONTEXT["warp"])
     code.store("ptr", _state(code, number), "%ctx", CONTEXT["state"])
     special = code.value(f"mul i64 {number}, {len(VECTOR_SPECIALS) * WORD_ROW}")

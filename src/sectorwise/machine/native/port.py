@@ -46,7 +46,7 @@ class BlockState:
 class LlvmPort:
     """`Port` that writes code. `offsets` places slots in a warp's state; `sites` numbers memory instructions.
 
-    `group` names the i32 mask of the lanes that issue; `guard` is what the instruction's guard says of each. Where an
+    `sized` are copies with a source size of their own. `group` names the i32 mask of the lanes that issue; `guard` is what the instruction's guard says of each. Where an
     instruction's values do not matter (`computes` is False), its memory access is counted and checked, no more.
     """
 
@@ -55,6 +55,7 @@ class LlvmPort:
     offsets: dict[int, int]
     sites: dict[int, int]
     banks: dict[int, int]
+    sized: set[int] = field(default_factory=set)
     group: str = ""
     guard: Operand | None = None
     step: Step | None = None
@@ -276,8 +277,8 @@ class LlvmPort:
     ) -> Sequence[Operand]:
         """Counts a request and updates lane after lane."""
         size = min(access.width_bytes, 4 * words)
-        if size not in (4, 8):
-            raise UnsupportedError("an atomic of this width")
+        if size not in (4, 8) or (self.computes and "SPIN" in access.modifiers):
+            raise UnsupportedError("an atomic of this form")
         if not self.computes:
             self._touch(access, address)
             return [self.algebra.word(0)] * words
@@ -338,10 +339,15 @@ class LlvmPort:
     ) -> None:
         """Counts a cp.async request and copies at once."""
         width = access.width_bytes
-        sizes = self.algebra.word(width) if source_bytes is None else source_bytes
+        assert self.step is not None
+        if source_bytes is not None:
+            self.sized.add(self.step.instruction.index)
         self._place("others", shared_address, wide=False)
-        self._place("sizes", sizes, wide=False)
-        self._request(access, global_address, f"copy.{width}" if self.computes else f"copy_touch.{width}")
+        self._place("sizes", self.algebra.word(width) if source_bytes is None else source_bytes, wide=False)
+        # Under a negated guard the profiler counts all lanes that issue a copy.
+        issued = self.group if access.guard_negated else self.active_mask()
+        routine = f"copy.{width}" if self.computes else f"copy_touch.{width}"
+        self._request(access, global_address, routine, f", i32 {issued}")
 
     def load_matrix(self, access: Access, address: Operand) -> Sequence[Operand]:
         """Counts an ldmatrix request."""
@@ -362,7 +368,7 @@ class LlvmPort:
     def _touch(self, access: Access, address: Operand) -> None:
         self._request(access, address, f"touch.{access.space}.{access.width_bytes}")
 
-    def _request(self, access: Access, address: Operand, routine: str) -> None:
+    def _request(self, access: Access, address: Operand, routine: str, more: str = "") -> None:
         if access.space not in (Space.GLOBAL, Space.SHARED, Space.LOCAL, Space.GENERIC):
             raise UnsupportedError(f"{access.space} memory")
         if access.operation is Operation.LOAD and access.width_bytes not in (1, 2, 4, 8, 16):
@@ -370,7 +376,7 @@ class LlvmPort:
         self._place("addresses", address, wide=access.space in (Space.GLOBAL, Space.GENERIC))
         emitter = self.writer.emitter
         arguments = f"ptr %ctx, ptr {self._site()}, i32 {self.active_mask()}"
-        emitter.effect(f"call void {emitter.require(routine)}({arguments})")
+        emitter.effect(f"call void {emitter.require(routine)}({arguments}{more})")
 
     def _site(self) -> str:
         """Pointer to the instruction's site; a generic access has three, one a space."""

@@ -112,8 +112,21 @@ def _find_pattern(code: Code, key: str, rows: list[tuple[str, str]], kept: str, 
         number = code.value(f"mul i32 {code.value(f'xor i32 {number}, {code.value(part)}')}, {_GOLDEN}")
     number = code.value(f"lshr i32 {number}, {32 - PATTERN_BITS}")
     code.store("i32", number, kept)
-    code.store("i32", 1, "%site", SITE["touched"])
+    with code.when(code.value(f"icmp eq i32 {code.load('i32', '%site', SITE['touched'])}, 0")):
+        _keep_first(code, rows[0][0])
     return _pattern(code, number, size)
+
+
+def _keep_first(code: Code, kind: str) -> None:
+    """Keeps the addresses of a site's first request."""
+    code.store("i32", 1, "%site", SITE["touched"])
+    code.store("i32", "%mask", "%site", SITE["first_mask"])
+    warps = code.load("i64", "%ctx", CONTEXT["warp_count"])
+    before = code.value(f"mul i64 {code.load('i64', '%ctx', CONTEXT['block_number'])}, {warps}")
+    warp = code.value(f"add i64 {before}, {code.load('i64', '%ctx', CONTEXT['warp_number'])}")
+    code.store("i64", warp, "%site", SITE["first_warp"])
+    vector = f"<{LANES} x {kind}>"
+    code.store(vector, code.load(vector, "%ctx", CONTEXT["addresses"], 64), "%site", SITE["first_addresses"], 64)
 
 
 def _differs(code: Code, kind: str, values: str, pattern: str, field: str) -> str:
@@ -222,20 +235,25 @@ def _log_differences(code: Code, kind: str, field: str, row: str, column: int) -
 
 
 def _note_copy() -> Code:
-    """Counts a copy: addresses are the sources, `others` the destinations (i32), `sizes` the bytes read of each."""
-    code = Code("note.copy", "ptr", "ptr %ctx, ptr %site, i32 %mask")
-    lane, inside = lane_of(code, "%mask"), booleans(code, "%mask")
+    """Counts a copy: addresses are the sources, `others` the destinations (i32), `sizes` the bytes read of each.
+
+    `issued` are the lanes whose addresses matter: those that execute it, or all that issue it.
+    """
+    code = Code("note.copy", "ptr", "ptr %ctx, ptr %site, i32 %mask, i32 %issued")
+    lane, inside = lane_of(code, "%issued"), booleans(code, "%issued")
     differences, place = _relate(code, "i64", "addresses", lane, inside)
     others, other_place = _relate(code, "i32", "others", lane, inside)
     asked = code.load(_VECTOR, "%ctx", CONTEXT["sizes"], 64)
-    sizes = code.value(f"select <{LANES} x i1> {inside}, {_VECTOR} {asked}, {_VECTOR} zeroinitializer")
+    active = booleans(code, "%mask")
+    sizes = code.value(f"select <{LANES} x i1> {active}, {_VECTOR} {asked}, {_VECTOR} zeroinitializer")
     (pattern, kept), key = _recent(code, place, COPY_PATTERN_BYTES), _key(code, place)
     rows = {"differences": ("i64", differences), "others": ("i32", others), "sizes": ("i32", sizes)}
 
     def is_new(candidate: str) -> str:
         new = code.value(f"icmp ne i64 {code.load('i64', candidate, PATTERN['mask'])}, {key}")
         moved = code.value(f"icmp ne i32 {code.load('i32', candidate, PATTERN['other_place'])}, {other_place}")
-        for test in [moved, *(_differs(code, kind, value, candidate, field) for field, (kind, value) in rows.items())]:
+        others_issue = code.value(f"icmp ne i32 {code.load('i32', candidate, PATTERN['issued'])}, %issued")
+        for test in [moved, others_issue, *(_differs(code, kind, value, candidate, field) for field, (kind, value) in rows.items())]:
             new = code.value(f"or i1 {new}, {test}")
         return new
 
@@ -247,6 +265,7 @@ def _note_copy() -> Code:
             code.run("evict_copy", f"ptr %ctx, ptr %site, ptr {second}")
             code.store("i64", key, second, PATTERN["mask"])
             code.store("i32", other_place, second, PATTERN["other_place"])
+            code.store("i32", "%issued", second, PATTERN["issued"])
             for field, (kind, value) in rows.items():
                 code.store(f"<{LANES} x {kind}>", value, second, PATTERN[field], 64)
     result = code.load("ptr", chosen)
@@ -264,6 +283,8 @@ def _evict_copy() -> Code:
     code.store("i64", place, row, 8 * LOG_COLUMNS)
     _log_differences(code, "i32", "others", row, LOG_COLUMNS + 1)
     _log_differences(code, "i32", "sizes", row, LOG_COLUMNS + 1 + LANES)
+    issued = code.value(f"zext i32 {code.load('i32', '%pattern', PATTERN['issued'])} to i64")
+    code.store("i64", issued, row, 8 * (LOG_COLUMNS + 1 + 2 * LANES))
     _close_row(code, "wide_used", "wide_limit")
     code.give()
     return code

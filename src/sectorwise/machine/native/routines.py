@@ -57,8 +57,8 @@ def _routine(name: str) -> str:
             return _sum(name, Rounding(rounding))
         case [("add" | "mul" | "fma") as operation, kind, rounding]:
             return _directed(name, operation, kind, Rounding(rounding))
-        case ["flushed", operation, "float"]:
-            return _flushed(name, operation)
+        case ["flushed", operation, "float", rounding]:
+            return _flushed(name, operation, Rounding(rounding))
         case ["fptrunc", source, target, rounding]:
             return _narrow(name, source, target, Rounding(rounding))
         case ["cast", operation, source, target]:
@@ -126,12 +126,24 @@ def _directed(name: str, operation: str, kind: str, rounding: Rounding) -> str:
     return _function(name, vector, arguments, [*_rounded(call, kind, rounding), f"ret {vector} %r"], strict=True)
 
 
-def _flushed(name: str, operation: str) -> str:
-    """A nearest result, made zero where it was below the smallest normal before rounding."""
-    v = "<32 x float>"
-    names = ["%a", "%b", "%c"][: 3 if operation == "fma" else 2]
-    arguments = ", ".join(f"{v} {each}" for each in names)
-    first = f"call {v} @llvm.fma.v32f32({arguments})" if operation == "fma" else f"f{operation} {v} %a, %b"
+def _flushed(name: str, operation: str, rounding: Rounding) -> str:
+    """A result of singles, made zero where rounding to 24 bits with exponents without end would be below the normals.
+
+    Only a result that is the smallest normal itself is in doubt: then the exact value, 2**64 times as large, tells.
+    """
+    v, d = "<32 x float>", "<32 x double>"
+    names = ["a", "b", "c"][: 3 if operation == "fma" else 2]
+    arguments = ", ".join(f"{v} %{each}" for each in names)
+    first = f"f{operation} {v} %a, %b" if operation != "fma" else f"call {v} @llvm.fma.v32f32({arguments})"
+    if rounding is not Rounding.NEAREST:
+        first = f"call {v} @{operation}.float.{rounding}({arguments})"
+    exact = f"fmul {d} %wide_a, %wide_b"
+    if operation == "fma":
+        exact = f"call {d} @add.double.{Rounding.ODD}({d} %product, {d} %wide_c)"
+    rounded = f"fptrunc {d} %scaled to {v}"
+    if rounding is not Rounding.NEAREST:
+        rounded = f"call {v} @fptrunc.double.float.{rounding}({d} %scaled)"
+    wide = "\n".join(f"  %wide_{each} = fpext {v} %{each} to {d}" for each in names)
     return f"""define internal {v} @{name}({arguments}) noinline {{
 entry:
   %near = {first}
@@ -144,13 +156,20 @@ entry:
 plain:
   ret {v} %near
 check:
-  %cut = call {v} @{operation}.float.RZ({arguments})
-  %cut_bits = bitcast {v} %cut to {V}
-  %cut_size = and {V} %cut_bits, splat (i32 2147483647)
-  %below = icmp ult {V} %cut_size, splat (i32 8388608)
-  %both = and <32 x i1> %below, %small
+{wide}
+  %product = fmul {d} %wide_a, %wide_b
+  %exact = {exact}
+  %scaled = fmul {d} %exact, splat (double 0x43F0000000000000)
+  %large = {rounded}
+  %large_bits = bitcast {v} %large to {V}
+  %large_size = and {V} %large_bits, splat (i32 2147483647)
+  %under = icmp ult {V} %large_size, splat (i32 {(127 - 126 + 64) << 23})
+  %denormal = icmp ult {V} %size, splat (i32 8388608)
+  %smallest = icmp eq {V} %size, splat (i32 8388608)
+  %rounded_up = and <32 x i1> %under, %smallest
+  %zero = or <32 x i1> %rounded_up, %denormal
   %sign = and {V} %bits, splat (i32 -2147483648)
-  %mended = select <32 x i1> %both, {V} %sign, {V} %bits
+  %mended = select <32 x i1> %zero, {V} %sign, {V} %bits
   %r = bitcast {V} %mended to {v}
   ret {v} %r
 }}

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sectorwise.machine.memory import WINDOW_BYTES, GlobalMemory, global_storage
+from sectorwise.counting.request import Space
+from sectorwise.machine.execution import FirstRequest
+from sectorwise.machine.memory import DEFAULT_STACK_BYTES, WINDOW_BYTES, GlobalMemory, global_storage
 from sectorwise.machine.native.arena import Region, make_region
 from sectorwise.machine.native.layout import (
     ALLOCATION,
@@ -50,6 +52,8 @@ class Session:
     regions: dict[str, Region]
     function: Any
     order: list[int]
+    sized: set[int]
+    windows: tuple[int, int, int]
     counters: dict[int, SiteCounter]
     keep: list[Any]
     failure: list[BaseException]
@@ -70,7 +74,8 @@ def open_session(
     context = make_region(CONTEXT_BYTES)
     function = _FUNCTION(library.address_of(ENTRY))
     order = sorted(translation.sites, key=lambda index: translation.sites[index])
-    session = Session(context, regions, function, order, counters, [library], [])
+    windows = (0, bound.shared_window, bound.local_window)
+    session = Session(context, regions, function, order, translation.sized, windows, counters, [library], [])
     _fill_geometry(session, bound, warps)
     _fill_memory(session, bound, translation, memory)
     _fill_sites(session, counters)
@@ -81,12 +86,12 @@ def open_session(
 
 
 def _region_sizes(bound: BoundLaunch, translation: Translation, warps: int, allocations: int) -> dict[str, int]:
-    local = -(-bound.local_bytes_per_thread // 16) * 16 * LANES
+    local = -(-_local_bytes(bound) // 16) * 16 * LANES
     sizes = {
         "states": translation.state_bytes * warps,
         "warps": WARP_BYTES * warps,
         "threads_special": len(VECTOR_SPECIALS) * WORD_ROW * warps,
-        "launch_special": 64,
+        "launch_special": 4 * len(LAUNCH_SPECIALS),
         # A row of words may be read whole at the last byte.
         "shared": bound.shared_bytes + 64,
         "locals": local * warps + 64,
@@ -100,6 +105,10 @@ def _region_sizes(bound: BoundLaunch, translation: Translation, warps: int, allo
     for bank, content in bound.banks.items():
         sizes[f"bank{bank}"] = len(content) + 64
     return sizes
+
+
+def _local_bytes(bound: BoundLaunch) -> int:
+    return max(bound.local_bytes_per_thread, DEFAULT_STACK_BYTES)
 
 
 def _fill_geometry(session: Session, bound: BoundLaunch, warps: int) -> None:
@@ -132,7 +141,7 @@ def _fill_memory(session: Session, bound: BoundLaunch, translation: Translation,
         context.put(CONTEXT["banks"] + 8 * bank, "Q", region.address)
     for name in ("shared", "locals", "allocations", "sites", "log", "wide_log"):
         context.put(CONTEXT[name], "Q", regions[name].address)
-    size = bound.local_bytes_per_thread
+    size = _local_bytes(bound)
     context.put(CONTEXT["shared_bytes"], "q", bound.shared_bytes)
     context.put(CONTEXT["local_bytes"], "q", size)
     context.put(CONTEXT["local_start"], "q", WINDOW_BYTES - size)
@@ -194,7 +203,7 @@ def empty_logs(session: Session) -> None:
     for name, used, columns in (("log", "log_used", LOG_COLUMNS), ("wide_log", "wide_used", WIDE_COLUMNS)):
         rows = session.context.get(CONTEXT[used], "q")
         table = session.regions[name].view(np.int64, 0, rows * columns).reshape(rows, columns)
-        record_log(session.counters, session.order, table)
+        record_log(session.counters, session.order, session.sized, table)
         session.context.put(CONTEXT[used], "q", 0)
 
 
@@ -206,6 +215,19 @@ def run_blocks(session: Session, first: int, last: int) -> int:
     return session.context.get(CONTEXT["stop"], "i")
 
 
+def _find_first(session: Session, counter: SiteCounter, number: int) -> None:
+    """Keeps the first request of a site, of those in several spaces the earliest."""
+    sites, start = session.regions["sites"], number * SITE_BYTES
+    space = number % SITES_A_REQUEST
+    is_long = counter.access.space in (Space.GLOBAL, Space.GENERIC) and not space
+    values = sites.view(np.int64 if is_long else np.uint32, start + SITE["first_addresses"], LANES)
+    mask, warp = sites.get(start + SITE["first_mask"], "I"), sites.get(start + SITE["first_warp"], "q")
+    origin = session.windows[space]
+    shown = tuple(int(value) + origin if mask >> lane & 1 else 0 for lane, value in enumerate(values))
+    if counter.first is None or counter.first.warp > warp:
+        counter.first = FirstRequest(warp, shown, mask)
+
+
 def close_session(session: Session) -> npt.NDArray[np.int64]:
     """Counts all that is still remembered; gives how often each basic block was issued, and in how many lanes."""
     empty_logs(session)
@@ -214,7 +236,8 @@ def close_session(session: Session) -> npt.NDArray[np.int64]:
         for space in range(SITES_A_REQUEST):
             number = SITES_A_REQUEST * place + space
             if session.regions["sites"].get(number * SITE_BYTES + SITE["touched"], "i"):
+                _find_first(session, session.counters[index], number)
                 rows = read_patterns(session.regions["sites"], number, access)
-                record_log(session.counters, session.order, rows)
+                record_log(session.counters, session.order, session.sized, rows)
     region = session.regions["issued"]
     return np.array(region.view(np.int64, 0, len(region.octets) // 8), np.int64).reshape(-1, 2)

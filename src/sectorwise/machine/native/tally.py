@@ -18,7 +18,7 @@ from sectorwise.machine.native.layout import (
     SITE_BYTES,
     WIDE_COLUMNS,
 )
-from sectorwise.machine.sites import SiteCounter, record_rows
+from sectorwise.machine.sites import Parts, SiteCounter, record_rows
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -31,27 +31,40 @@ if TYPE_CHECKING:
 SITES_A_REQUEST = 3
 
 
-def record_log(counters: dict[int, SiteCounter], order: list[int], rows: Rows) -> None:
-    """Adds the rows of a log, plain or wide, to the sites that they name (`order`: instruction by site number)."""
+def record_log(counters: dict[int, SiteCounter], order: list[int], sized: set[int], rows: Rows) -> None:
+    """Adds the rows of a log, plain or wide, to the sites that they name.
+
+    `order` gives the instruction of each site number; `sized` are the copies whose source sizes matter.
+    """
     if not len(rows):
         return
     numbers = rows[:, 0]
     for number in np.unique(numbers):
         site, space = divmod(int(number), SITES_A_REQUEST)
         own = rows[numbers == number]
-        _record(counters[order[site]], own, space)
+        _record(counters[order[site]], own, space, is_sized=order[site] in sized)
 
 
-def _record(counter: SiteCounter, rows: Rows, space: int) -> None:
+def _record(counter: SiteCounter, rows: Rows, space: int, *, is_sized: bool) -> None:
     times, mask, place = rows[:, 1], rows[:, 2:3], rows[:, 3:4]
     columns = [mask, rows[:, 4 : 4 + LANES], place]
     access = counter.access
     if access.operation is Operation.ASYNC_COPY:
         other_place, others = rows[:, LOG_COLUMNS : LOG_COLUMNS + 1], rows[:, LOG_COLUMNS + 1 : LOG_COLUMNS + 1 + LANES]
-        columns += [others, other_place, rows[:, LOG_COLUMNS + 1 + LANES :]]
+        columns += [others, other_place]
+        if access.guard_negated:
+            columns.append(rows[:, -1:])
+        if is_sized:
+            columns.append(rows[:, LOG_COLUMNS + 1 + LANES : -1])
     if access.space is Space.GENERIC:
         columns.append(np.full((len(rows), LANES), space, np.int64))
-    record_rows(counter, np.concatenate(columns, axis=1), times)
+    parts = Parts(
+        secondary=access.operation is Operation.ASYNC_COPY,
+        issued=access.operation is Operation.ASYNC_COPY and bool(access.guard_negated),
+        source_bytes=is_sized,
+        spaces=access.space is Space.GENERIC,
+    )
+    record_rows(counter, np.concatenate(columns, axis=1), parts, times)
     counter.lanes += int(np.bitwise_count(mask[:, 0].astype(np.uint32)).astype(np.int64) @ times)
 
 
@@ -72,7 +85,8 @@ def read_patterns(sites: Region, number: int, access: Access) -> Rows:
     if is_copy:
         rows[:, LOG_COLUMNS] = _column(octets, PATTERN["other_place"], "<u4")
         rows[:, LOG_COLUMNS + 1 : LOG_COLUMNS + 1 + LANES] = _lanes(octets, PATTERN["others"], "<i4")
-        rows[:, LOG_COLUMNS + 1 + LANES :] = _lanes(octets, PATTERN["sizes"], "<i4")
+        rows[:, LOG_COLUMNS + 1 + LANES : -1] = _lanes(octets, PATTERN["sizes"], "<i4")
+        rows[:, -1] = _column(octets, PATTERN["issued"], "<u4")
     return rows
 
 

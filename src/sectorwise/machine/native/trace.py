@@ -136,6 +136,10 @@ LAUNCH_SPECIALS = (
     "SR_GRIDID",
     "SR_CgaCtaId",
     "SR_CgaSize",
+    "SR_SWINLO",
+    "SR_SWINHI",
+    "SR_LWINLO",
+    "SR_LWINHI",
 )
 """Special registers that are one number for the launch, in the order of their table."""
 BLOCK_SPECIALS = ("SR_CTAID.X", "SR_CTAID.Y", "SR_CTAID.Z")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import TRUE_PREDICATE
 from sectorwise.machine.native.algebra import LlvmAlgebra
-from sectorwise.machine.native.control import Ending, context_place, end_block, read_ending, run_inline_control
+from sectorwise.machine.native.control import Ending, end_block, read_ending, run_inline_control
 from sectorwise.machine.native.flow import Flow, find_live
 from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL, WAITS, WORD_ROW
 from sectorwise.machine.native.port import BlockState, LlvmPort
@@ -28,13 +28,14 @@ class Translation:
     """A kernel as LLVM text, with what goes with it.
 
     `blocks` are the first instructions of the basic blocks, in the order of their issue counters; `sites` numbers
-    memory instructions (three numbers each); `state_bytes` is the size of a warp's registers, `needed` the routines
+    memory instructions (three numbers each), `sized` are the copies with a source size; `state_bytes` is the size of a warp's registers, `needed` the routines
     that the text calls.
     """
 
     text: str
     blocks: dict[int, BasicBlock]
     sites: dict[int, int]
+    sized: set[int]
     state_bytes: int
     needed: dict[str, None]
 
@@ -51,7 +52,7 @@ class _Draft:
     ending: Ending | None
 
 
-def translate(program: Program, flow: Flow, bank_sizes: dict[int, int], relevant: set[int] | None) -> Translation:
+def translate(program: Program, flow: Flow, bank_sizes: dict[int, int], relevant: frozenset[int] | None) -> Translation:
     """The kernel as LLVM text; `relevant` are the instructions that compute values, None for all.
 
     Raises:
@@ -69,27 +70,36 @@ def translate(program: Program, flow: Flow, bank_sizes: dict[int, int], relevant
         lines += _finish(port, program, draft, ends[draft.block.start])
     clear = _clear(port, begins[0])
     text = _head(port, blocks) + "\n".join(lines) + "\n}\n" + clear
-    return Translation(text, blocks, port.sites, len(port.offsets) * WORD_ROW, writer.emitter.needed)
+    return Translation(text, blocks, port.sites, port.sized, len(port.offsets) * WORD_ROW, writer.emitter.needed)
 
 
-def _draft(port: LlvmPort, block: BasicBlock, number: int, relevant: set[int] | None) -> _Draft:
+def _draft(port: LlvmPort, block: BasicBlock, number: int, relevant: frozenset[int] | None) -> _Draft:
     """A block's body, up to what its end decides by."""
     emitter = port.writer.emitter
     emitter.lines, emitter.memo = [], {}
     port.state = BlockState()
     port.guard = port.step = None
     _enter_block(port, block, number)
+    try:
+        ending = _write_body(port, block, relevant)
+    except UnsupportedError:
+        # Seldom does a launch come here: a slow path, an assertion. If it does, the reference engine takes it over.
+        emitter.effect(f"call void {emitter.require('give_up')}(ptr %ctx)")
+        ending = Ending("0", gives_up=True)
+    return _Draft(block, emitter.lines, emitter.memo, port.group, port.state, ending)
+
+
+def _write_body(port: LlvmPort, block: BasicBlock, relevant: frozenset[int] | None) -> Ending | None:
     for step in block.steps:
         port.computes = relevant is None or step.instruction.index in relevant
         if port.computes or step.access is not None:
             _write_step(port, step)
     port.computes = True
-    ending = None
-    if block.terminator is not None:
-        port.step = block.terminator
-        port.guard = _guard_of(port, block.terminator)
-        ending = read_ending(port, block.terminator)
-    return _Draft(block, emitter.lines, emitter.memo, port.group, port.state, ending)
+    if block.terminator is None:
+        return None
+    port.step = block.terminator
+    port.guard = _guard_of(port, block.terminator)
+    return read_ending(port, block.terminator)
 
 
 def _write_step(port: LlvmPort, step: Step) -> None:
@@ -119,17 +129,17 @@ def _enter_block(port: LlvmPort, block: BasicBlock, number: int) -> None:
     start, steps = block.start, block.stop - block.start
     emitter.label(f"e{start}")
     emitter.effect(f"store i32 {start}, ptr %place")
-    least = emitter.result(f"load i32, ptr {context_place(port, 'next_pc')}")
+    least = emitter.result(f"load i32, ptr {_context(port, 'next_pc')}")
     others = emitter.result(f"icmp sge i32 {start}, {least}")
     emitter.effect(f"br i1 {others}, label %yield, label %b{start}")
     emitter.label(f"b{start}")
-    fuel = emitter.result(f"load i64, ptr {context_place(port, 'fuel')}")
+    fuel = emitter.result(f"load i64, ptr {_context(port, 'fuel')}")
     left = emitter.result(f"sub i64 {fuel}, {steps}")
     empty = emitter.result(f"icmp slt i64 {left}, 0")
     emitter.effect(f"br i1 {empty}, label %empty, label %r{start}")
     emitter.label(f"r{start}")
-    emitter.effect(f"store i64 {left}, ptr {context_place(port, 'fuel')}")
-    port.group = emitter.result(f"load i32, ptr {context_place(port, 'mask')}")
+    emitter.effect(f"store i64 {left}, ptr {_context(port, 'fuel')}")
+    port.group = emitter.result(f"load i32, ptr {_context(port, 'mask')}")
     count = emitter.pure(f"getelementptr i64, ptr %issued, i64 {2 * number}")
     issued = emitter.result(f"load i64, ptr {count}")
     emitter.effect(f"store i64 {emitter.result(f'add i64 {issued}, 1')}, ptr {count}")
@@ -138,6 +148,11 @@ def _enter_block(port: LlvmPort, block: BasicBlock, number: int) -> None:
     lanes = emitter.result(f"load i64, ptr {sum_place}")
     total = emitter.result(f"add i64 {lanes}, {emitter.pure(f'zext i32 {bits} to i64')}")
     emitter.effect(f"store i64 {total}, ptr {sum_place}")
+
+
+def _context(port: LlvmPort, field: str) -> str:
+    """Pointer to a field of the context."""
+    return port.writer.emitter.pure(f"getelementptr i8, ptr %ctx, i64 {CONTEXT[field]}")
 
 
 def _finish(port: LlvmPort, program: Program, draft: _Draft, live: set[int]) -> list[str]:
