@@ -224,7 +224,12 @@ def _find_first(session: Session, counter: SiteCounter, number: int) -> None:
     mask, warp = sites.get(start + SITE["first_mask"], "I"), sites.get(start + SITE["first_warp"], "q")
     origin = session.windows[space]
     shown = tuple(int(value) + origin if mask >> lane & 1 else 0 for lane, value in enumerate(values))
-    if counter.first is None or counter.first.warp > warp:
+    known = counter.first
+    if known is not None and known.warp == warp:
+        # Lanes of one request that lie in several spaces.
+        both = tuple(a | b for a, b in zip(known.addresses, shown, strict=True))
+        counter.first = FirstRequest(warp, both, known.mask | mask)
+    elif known is None or known.warp > warp:
         counter.first = FirstRequest(warp, shown, mask)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sectorwise.errors import SectorwiseError
 
-class UnsupportedError(Exception):
-    """Something that machine code does not do: the reference engine runs the launch."""
+
+class UnsupportedError(SectorwiseError):
+    """Something of a launch that machine code does not do; the text says what."""
