@@ -23,7 +23,7 @@ class Case:
     kinds: tuple[Kind, ...]
 
 
-def _by_name(name: str, *kinds: Kind, **options: Any) -> Case:
+def _by_name(name: str, *kinds: Kind, **options: object) -> Case:
     label = "-".join([name, *kinds, *(f"{key}={value}" for key, value in options.items())])
     return Case(label, lambda algebra, *operands: getattr(algebra, name)(*operands, **options), kinds)
 
@@ -85,7 +85,7 @@ def _by_name_first(name: str, first: str, kind: Kind) -> Case:
 def _chain(kind: Kind) -> Case:
     """NaNs that go through several operations before their bits are seen."""
 
-    def run(algebra: Any, a: Any, b: Any) -> Any:
+    def run(algebra: Any, a: object, b: object) -> object:  # noqa: ANN401 - either algebra
         nearest = Rounding.NEAREST
         total = algebra.float_add(algebra.float_multiply(a, b, nearest), a, nearest)
         smaller = algebra.select(algebra.float_less(total, b), total, algebra.float_fma(total, a, b, nearest))

@@ -28,9 +28,40 @@ ROUNDS = 24
 SLOT_BYTES = 256
 
 WORD_EDGES = np.array(
-    [0, 1, 2, 3, 31, 32, 33, 63, 64, 0x7FFFFFFF, 0x80000000, 0x80000001, 0xFFFFFFFF, 0xFFFFFFFE]
-    + [0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFFC12345, 0x00800000, 0x007FFFFF, 0x3F800000, 0xBF800000]
-    + [0x4F000000, 0xCF000000, 0x4F800000, 0x5F000000, 0x7F7FFFFF, 0xFF7FFFFF, 0x33800000, 0x3F000000, 0x40200000],
+    [
+        0,
+        1,
+        2,
+        3,
+        31,
+        32,
+        33,
+        63,
+        64,
+        0x7FFFFFFF,
+        0x80000000,
+        0x80000001,
+        0xFFFFFFFF,
+        0xFFFFFFFE,
+        0x7F800000,
+        0xFF800000,
+        0x7FC00000,
+        0x7F800001,
+        0xFFC12345,
+        0x00800000,
+        0x007FFFFF,
+        0x3F800000,
+        0xBF800000,
+        0x4F000000,
+        0xCF000000,
+        0x4F800000,
+        0x5F000000,
+        0x7F7FFFFF,
+        0xFF7FFFFF,
+        0x33800000,
+        0x3F000000,
+        0x40200000,
+    ],
     np.uint32,
 )
 LONG_EDGES = np.concatenate(
@@ -65,6 +96,14 @@ HALF_EDGES = np.array(
     ],
     np.uint16,
 )
+
+EDGES: dict[Kind, tuple[Lanes, Any, Any]] = {
+    Kind.WORD: (WORD_EDGES, np.uint32, None),
+    Kind.SINGLE: (WORD_EDGES, np.uint32, np.float32),
+    Kind.LONG: (LONG_EDGES, np.uint64, None),
+    Kind.DOUBLE: (LONG_EDGES, np.uint64, np.float64),
+    Kind.HALF: (HALF_EDGES, np.uint16, np.float16),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,7 +147,10 @@ def _write(writer: Writer, name: str, case: Case, shapes: tuple[bool, ...]) -> s
     """Writes a function that loads operands, does the operation and stores the result; returns how that is stored."""
     emitter, algebra = writer.emitter, LlvmAlgebra(writer)
     emitter.lines.append(f"define void @{name}(ptr %in, ptr %out) {{")
-    operands = [_load(writer, kind, place, lanes=lanes) for place, (kind, lanes) in enumerate(zip(case.kinds, shapes))]
+    operands = [
+        _load(writer, kind, place, lanes=lanes)
+        for place, (kind, lanes) in enumerate(zip(case.kinds, shapes, strict=True))
+    ]
     value = case.run(algebra, *operands)
     if value.kind in FLOATS:
         value = algebra.view_bits(value)
@@ -132,22 +174,17 @@ def _load(writer: Writer, kind: Kind, place: int, *, lanes: bool) -> Operand:
 def _make_values(random: np.random.Generator, kind: Kind, *, lanes: bool) -> Lanes:
     """Values `[ROUNDS, 32]` or `[ROUNDS, 1]`: edges, small numbers, any bits."""
     shape = (ROUNDS, 32 if lanes else 1)
-    match kind:
-        case Kind.PREDICATE:
-            return random.random(shape) < 0.5
-        case Kind.WORD | Kind.SINGLE:
-            edges, dtype, form = WORD_EDGES, np.uint32, np.float32
-        case Kind.LONG | Kind.DOUBLE:
-            edges, dtype, form = LONG_EDGES, np.uint64, np.float64
-        case Kind.HALF:
-            edges, dtype, form = HALF_EDGES, np.uint16, np.float16
+    if kind is Kind.PREDICATE:
+        return random.random(shape) < 0.5
+    edges, dtype, form = EDGES[kind]
     bits = random.integers(0, np.iinfo(dtype).max, shape, dtype, endpoint=True)
     chosen = random.random(shape)
-    near = random.normal(size=shape).astype(form).view(dtype)
-    if kind in (Kind.WORD, Kind.LONG):
+    if form is None:
         near = random.integers(0, 70, shape).astype(dtype)
-    values = np.where(chosen < 0.4, random.choice(edges, shape), np.where(chosen < 0.6, near, bits))
-    return values if kind in (Kind.WORD, Kind.LONG) else values.view(form)
+    else:
+        near = random.normal(size=shape).astype(form).view(dtype)
+    values: Lanes = np.where(chosen < 0.4, random.choice(edges, shape), np.where(chosen < 0.6, near, bits))
+    return values if form is None else values.view(form)
 
 
 def _bytes_of(row: Lanes) -> npt.NDArray[np.uint8]:
@@ -188,7 +225,9 @@ def test_every_operation_gives_the_bits_that_numpy_gives(compiled: tuple[list[Co
     random = np.random.default_rng(5)
     wrong: list[str] = []
     for each in cases:
-        values = [_make_values(random, kind, lanes=lanes) for kind, lanes in zip(each.case.kinds, each.shapes)]
+        values = [
+            _make_values(random, kind, lanes=lanes) for kind, lanes in zip(each.case.kinds, each.shapes, strict=True)
+        ]
         expected = _expect(each, values)
         for turn, got in enumerate(_run(each, library, values)):
             lanes = np.flatnonzero(got != expected[turn])

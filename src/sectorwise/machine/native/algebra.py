@@ -10,7 +10,17 @@ import numpy as np
 from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.native import floats
 from sectorwise.machine.native.unsupported import UnsupportedError
-from sectorwise.machine.native.values import BITS, FLOATS, LANES, Kind, Operand, literal, make_constant, type_text
+from sectorwise.machine.native.values import (
+    BITS,
+    FLOATS,
+    LANES,
+    Kind,
+    Operand,
+    is_number,
+    literal,
+    make_constant,
+    type_text,
+)
 from sectorwise.machine.native.writer import VECTOR, Writer
 from sectorwise.machine.numpy_algebra import NumpyAlgebra
 
@@ -226,7 +236,7 @@ class LlvmAlgebra:
             return folded
         match low.recipe, high.recipe:
             case ("low", whole), ("high", other) if whole is other:
-                assert isinstance(whole, Operand)
+                assert isinstance(whole, Operand)  # noqa: S101 - narrows the type
                 return whole
             case _:
                 return Operand(Kind.LONG, low.lanes or high.lanes, recipe=("join", low, high))
@@ -275,7 +285,7 @@ class LlvmAlgebra:
     def view_float(self, bits: Operand, kind: Float) -> Operand:
         match bits.recipe:
             case ("bits", value) if kind is not Float.BF16 and value.kind is KINDS[kind]:
-                assert isinstance(value, Operand)
+                assert isinstance(value, Operand)  # noqa: S101 - narrows the type
                 return value
             case _:
                 return self._fold("view_float", bits, kind=kind) or floats.view_float(self.writer, bits, kind)
@@ -393,12 +403,3 @@ class LlvmAlgebra:
         emitter = self.writer.emitter
         count = emitter.pure(f"call i32 @llvm.cttz.i32(i32 {self.writer.mask(active)}, i1 false)")
         return self._extract(a, emitter.pure(f"and i32 {count}, 31"))
-
-
-def is_number(operand: Operand, value: int) -> bool:
-    """Whether an integer or predicate is known to be this number, in all lanes."""
-    constant = operand.constant
-    if constant is None or constant.shape[1] != 1:
-        return False
-    number = int(constant[0, 0])
-    return number == value or (value < 0 and number == (1 << BITS.get(operand.kind, 1)) + value)

@@ -24,11 +24,11 @@ class Region:
 
     def put(self, offset: int, form: str, *values: int) -> None:
         """Sets numbers (a `struct` format) at an offset."""
-        struct.pack_into(f"<{form}", self.octets, offset, *values)
+        struct.pack_into(f"<{form}", self.octets.data, offset, *values)
 
     def get(self, offset: int, form: str) -> int:
         """A number at an offset."""
-        value: int = struct.unpack_from(f"<{form}", self.octets, offset)[0]
+        value: int = struct.unpack_from(f"<{form}", self.octets.data, offset)[0]
         return value
 
     def view(self, dtype: npt.DTypeLike, offset: int, count: int) -> npt.NDArray[np.generic]:

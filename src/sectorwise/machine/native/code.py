@@ -145,6 +145,6 @@ class Code:
 
     def text(self) -> str:
         """The function."""
-        assert not self.open, self.name
+        assert not self.open, self.name  # noqa: S101 - a fault of ours
         head = f"define {self.linkage}{self.result} @{self.name}({self.parameters}) {self.attributes} {{"
         return "\n".join([head, "entry:", *self.variables, "  br label %body", "body:", *self.emitter.lines, "}\n"])

@@ -17,7 +17,6 @@ from sectorwise.binary.ir import (
 from sectorwise.machine.native.flow import direct_target, is_conditional
 from sectorwise.machine.native.layout import BARRIER as AT_BARRIER
 from sectorwise.machine.native.layout import MEETS, WARP, WARPSYNC_KEY
-from sectorwise.machine.native.port import LlvmPort
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.values import Kind, Operand
 from sectorwise.machine.program import predicate_slot, register_slot
@@ -25,6 +24,7 @@ from sectorwise.machine.registers import BARRIER
 
 if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction
+    from sectorwise.machine.native.port import LlvmPort
     from sectorwise.machine.program import BasicBlock, Program, Step
 
 INSTRUCTION_BYTES = 16

@@ -13,15 +13,8 @@ from sectorwise.machine.native.layout import (
     STORED,
     WORD_ROW,
 )
-from sectorwise.machine.native.memory import (
-    ARGUMENTS,
-    GATHER,
-    LONGS,
-    POINTERS,
-    SCATTER,
-    VECTOR,
-    WINDOW_BYTES,
-)
+from sectorwise.machine.native.memory import ARGUMENTS, WINDOW_BYTES
+from sectorwise.machine.native.moves import GATHER, LONGS, POINTERS, SCATTER, VECTOR
 from sectorwise.machine.native.requests import booleans, first_of, spread
 
 _FOLDS = {
@@ -196,7 +189,7 @@ def _write_leaders() -> Code:
 
 
 def _write_copy(name: str, width: int) -> Code:
-    """cp.async: copies at once; `addresses` are the sources, `others` the destinations, `sizes` what is read of each."""
+    """cp.async, done at once: `addresses` are the sources, `others` the destinations, `sizes` what is read of each."""
     code = Code(name, "void", f"{ARGUMENTS}, i32 %issued")
     with code.when(code.value("icmp eq i32 %mask, 0")):
         code.give()

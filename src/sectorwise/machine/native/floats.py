@@ -58,9 +58,7 @@ def _raw(value: Operand, *sources: Operand) -> Operand:
     return Operand(value.kind, value.lanes, value.text, raw=True, sources=sources)
 
 
-def compute(
-    writer: Writer, operation: str, rounding: Rounding, *operands: Operand, flush: bool = False
-) -> Operand:
+def compute(writer: Writer, operation: str, rounding: Rounding, *operands: Operand, flush: bool = False) -> Operand:
     """`add`, `mul` or `fma` in the operands' format; `flush` where it is below the smallest normal before rounding."""
     kind = operands[0].kind
     if flush:
@@ -112,12 +110,8 @@ def convert(writer: Writer, a: Operand, kind: Float, rounding: Rounding) -> Oper
         case Float.BF16:
             single = a if a.kind is Kind.SINGLE else convert(writer, a, Float.F32, Rounding.ODD)
             return _to_brain(writer, single, rounding)
-        case Float.F16:
-            target = Kind.HALF
-        case Float.F32:
-            target = Kind.SINGLE
-        case Float.F64:
-            target = Kind.DOUBLE
+        case _:
+            target = {Float.F16: Kind.HALF, Float.F32: Kind.SINGLE, Float.F64: Kind.DOUBLE}[kind]
     if a.kind is target:
         return a
     if BITS[a.kind] > BITS[target]:
@@ -152,8 +146,8 @@ def _to_brain(writer: Writer, single: Operand, rounding: Rounding) -> Operand:
             side = emitter.pure(f"icmp {sign} {word} {bits}, {constant(-1 if sign == 'sgt' else 0)}")
             up = emitter.pure(f"and {truth} {some}, {side}")
         case _:
-            up = None
-    if up is not None:
+            up = ""
+    if up:
         exponent = emitter.pure(f"and {word} {bits}, {constant(0x7F800000)}")
         finite = emitter.pure(f"icmp ne {word} {exponent}, {constant(0x7F800000)}")
         moves = emitter.pure(f"and {truth} {finite}, {up}")

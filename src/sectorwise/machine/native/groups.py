@@ -296,7 +296,7 @@ def _waiting(code: Code, warps: str, number: str, key: str) -> Iterator[str]:
 
 
 def _write_release() -> Code:
-    """Lets go of the block barriers at which every lane of the block that has not exited waits; gives how many groups."""
+    """Lets go of block barriers at which every lane that has not exited waits; gives the number of groups let go."""
     code = Code("release", "i32", "ptr %ctx")
     warps = code.load("ptr", "%ctx", CONTEXT["warps"])
     total = code.load("i64", "%ctx", CONTEXT["warp_count"])

@@ -1,4 +1,4 @@
-"""Turns a kernel's `run` into a routine that runs whole blocks: warps in turn, block barriers, one block after another."""
+"""Turns a kernel's `run` into a routine that runs whole blocks: warps in turn, barriers, one block after another."""
 
 from __future__ import annotations
 
@@ -107,7 +107,9 @@ def _run_warp(code: Code, block: str, number: str) -> str:
     code.store("ptr", warp, "%ctx", CONTEXT["warp"])
     code.store("ptr", _state(code, number), "%ctx", CONTEXT["state"])
     special = code.value(f"mul i64 {number}, {len(VECTOR_SPECIALS) * WORD_ROW}")
-    code.store("ptr", code.at(code.load("ptr", "%ctx", CONTEXT["threads_special"]), special), "%ctx", CONTEXT["special"])
+    code.store(
+        "ptr", code.at(code.load("ptr", "%ctx", CONTEXT["threads_special"]), special), "%ctx", CONTEXT["special"]
+    )
     local = code.value(f"mul i64 {number}, {code.load('i64', '%ctx', CONTEXT['local_warp_bytes'])}")
     code.store("ptr", code.at(code.load("ptr", "%ctx", CONTEXT["locals"]), local), "%ctx", CONTEXT["local"])
     code.store("i64", 1, "%ctx", CONTEXT["unsettled"])

@@ -22,16 +22,11 @@ from sectorwise.machine.native.layout import (
     STORED,
     WORD_ROW,
 )
+from sectorwise.machine.native.moves import GATHER, LONGS, MOVES, POINTERS, VECTOR, data_row, move_lane, words_of
 from sectorwise.machine.native.requests import booleans, first_of, lane_of, spread
 
-VECTOR = f"<{LANES} x i32>"
-LONGS = f"<{LANES} x i64>"
-POINTERS = f"<{LANES} x ptr>"
 WINDOW_BYTES = 1 << 24
 ARGUMENTS = "ptr %ctx, ptr %site, i32 %mask"
-
-GATHER = f"call {VECTOR} @llvm.masked.gather.v32i32.v32p0"
-SCATTER = "call void @llvm.masked.scatter.v32i32.v32p0"
 
 
 def write_memory_routine(name: str) -> str:
@@ -53,7 +48,8 @@ def write_memory_routine(name: str) -> str:
             raise AssertionError(name)
 
 
-_CONSTANT = f"""define internal {VECTOR} @constant(ptr %ctx, ptr %bank, i32 %size, {VECTOR} %offsets, i32 %mask) noinline {{
+_CONSTANT = f"""define internal {VECTOR} @constant(ptr %ctx, ptr %bank, i32 %size, {VECTOR} %offsets, i32 %mask) \
+noinline {{
 entry:
   %room = sub i32 %size, 4
   %one = insertelement {VECTOR} poison, i32 %room, i64 0
@@ -127,116 +123,6 @@ def _current(code: Code, address: str, flag: int, slow: str) -> tuple[str, str, 
     )
 
 
-def words_of(width: int) -> int:
-    """Words that an access of this width moves."""
-    return max(1, width // 4)
-
-
-def _row(code: Code, word: int) -> str:
-    return code.at("%ctx", CONTEXT["data"] + WORD_ROW * word)
-
-
-def _read_block(code: Code, host: str, width: int) -> None:
-    """All lanes' words from consecutive addresses."""
-    if width < 4:
-        narrow = code.load(f"<{LANES} x i{8 * width}>", host, align=1)
-        code.store(VECTOR, code.value(f"zext <{LANES} x i{8 * width}> {narrow} to {VECTOR}"), _row(code, 0))
-        return
-    words = words_of(width)
-    block = code.load(f"<{LANES * words} x i32>", host, align=4)
-    for word in range(words):
-        part = block
-        if words > 1:
-            places = ", ".join(f"i32 {words * lane + word}" for lane in range(LANES))
-            wide = f"<{LANES * words} x i32>"
-            part = code.value(f"shufflevector {wide} {block}, {wide} poison, {VECTOR} <{places}>")
-        code.store(VECTOR, part, _row(code, word))
-
-
-def _write_block(code: Code, host: str, width: int) -> None:
-    """All lanes' words to consecutive addresses."""
-    values = [code.load(VECTOR, _row(code, word)) for word in range(words_of(width))]
-    if width < 4:
-        narrow = code.value(f"trunc {VECTOR} {values[0]} to <{LANES} x i{8 * width}>")
-        code.store(f"<{LANES} x i{8 * width}>", narrow, host, align=1)
-        return
-    lanes, joined = LANES, values
-    while len(joined) > 1:
-        # Words w and w + n/2 of each lane become neighbours; after the last step all words of a lane are.
-        half = len(joined) // 2
-        places = ", ".join(f"i32 {place // 2 + (place % 2) * lanes}" for place in range(2 * lanes))
-        kind = f"<{lanes} x i32>"
-        joined = [
-            code.value(f"shufflevector {kind} {joined[k]}, {kind} {joined[k + half]}, <{2 * lanes} x i32> <{places}>")
-            for k in range(half)
-        ]
-        lanes *= 2
-    code.store(f"<{lanes} x i32>", joined[0], host, align=4)
-
-
-def _read_one(code: Code, host: str, width: int) -> None:
-    """One address for all lanes."""
-    for word in range(words_of(width)):
-        if width < 4:
-            value = code.value(f"zext i{8 * width} {code.load(f'i{8 * width}', host, align=1)} to i32")
-        else:
-            value = code.load("i32", host, 4 * word, 4)
-        code.store(VECTOR, spread(code, "i32", value), _row(code, word))
-
-
-def _write_one(code: Code, host: str, width: int) -> None:
-    """One address from all lanes: the highest wins."""
-    zeros = code.value("call i32 @llvm.ctlz.i32(i32 %mask, i1 true)")
-    lane = code.value(f"zext i32 {code.value(f'sub i32 31, {zeros}')} to i64")
-    for word in range(words_of(width)):
-        value = code.load("i32", code.at(_row(code, word), lane, "i32"))
-        if width < 4:
-            narrow = code.value(f"trunc i32 {value} to i{8 * width}")
-            code.store(f"i{8 * width}", narrow, host, align=1)
-        else:
-            code.store("i32", value, host, 4 * word, 4)
-
-
-def _gather(code: Code, hosts: str, width: int) -> None:
-    """Each active lane's words from its own address (host addresses, i64)."""
-    inside = booleans(code, "%mask")
-    for word in range(words_of(width)):
-        place = code.value(f"add {LONGS} {hosts}, splat (i64 {4 * word})") if word else hosts
-        pointers = code.value(f"inttoptr {LONGS} {place} to {POINTERS}")
-        value = code.value(f"{GATHER}({POINTERS} {pointers}, i32 1, <{LANES} x i1> {inside}, {VECTOR} zeroinitializer)")
-        if width < 4:
-            # Buffers have room behind them, so that whole words can be read.
-            value = code.value(f"and {VECTOR} {value}, splat (i32 {(1 << 8 * width) - 1})")
-        code.store(VECTOR, value, _row(code, word))
-
-
-def _scatter(code: Code, hosts: str, width: int) -> None:
-    """Each active lane's words to its own address; the highest lane wins."""
-    if width < 4:
-        code.store(LONGS, hosts, "%ctx", CONTEXT["others"], 64)
-        with code.lanes("%mask") as lane:
-            value = code.load("i32", code.at(_row(code, 0), lane, "i32"))
-            narrow = code.value(f"trunc i32 {value} to i{8 * width}")
-            host = code.value(f"inttoptr i64 {first_of(code, 'i64', 'others', lane)} to ptr")
-            code.store(f"i{8 * width}", narrow, host, align=1)
-        return
-    inside = booleans(code, "%mask")
-    for word in range(words_of(width)):
-        place = code.value(f"add {LONGS} {hosts}, splat (i64 {4 * word})") if word else hosts
-        pointers = code.value(f"inttoptr {LONGS} {place} to {POINTERS}")
-        value = code.load(VECTOR, _row(code, word))
-        code.do(f"{SCATTER}({VECTOR} {value}, {POINTERS} {pointers}, i32 1, <{LANES} x i1> {inside})")
-
-
-def _move_nothing(code: Code, host: str, width: int) -> None:
-    del code, host, width
-
-
-_MOVES = {
-    "load": (_read_block, _read_one, _gather),
-    "store": (_write_block, _write_one, _scatter),
-    "touch": (_move_nothing, _move_nothing, _move_nothing),
-}
 _FLAGS = {"load": LOADED, "store": STORED, "touch": 0}
 
 
@@ -261,7 +147,7 @@ def _write_global(name: str, operation: str, width: int) -> Code:
     offsets = code.value(f"sub {LONGS} {addresses}, {spread(code, 'i64', base)}")
     bad = _outside(code, offsets, size, width)
     code.leave(slow, code.value(f"icmp ne i32 {bad}, 0"))
-    _MOVES[operation][2](code, code.value(f"add {LONGS} {offsets}, {spread(code, 'i64', host)}"), width)
+    MOVES[operation][2](code, code.value(f"add {LONGS} {offsets}, {spread(code, 'i64', host)}"), width)
     code.give()
     code.label(slow)
     code.run(f"lanes.{operation}.{width}", ARGUMENTS)
@@ -272,7 +158,7 @@ def _write_global(name: str, operation: str, width: int) -> Code:
 def _simple_patterns(code: Code, operation: str, width: int, where: tuple[str, str, str, str, str]) -> None:
     """Does the access at once, and returns, where lanes are consecutive or at one place, aligned and inside."""
     kind, aligned, place, offset, size = where
-    block, one, _ = _MOVES[operation]
+    block, one, _ = MOVES[operation]
     for wanted, reach, move in ((CONSECUTIVE, LANES * width, block), (ONE_PLACE, width, one)):
         fits = code.value(f"icmp ule i64 {code.value(f'add i64 {offset}, {reach}')}, {size}")
         so = code.value(f"icmp eq i32 {kind}, {wanted}")
@@ -307,24 +193,9 @@ def _write_lanes(name: str, operation: str, width: int) -> Code:
             code.give()
         offset = code.value(f"sub i64 {address}, {code.load('i64', found, ALLOCATION['base'])}")
         host = code.value(f"add i64 {code.load('i64', found, ALLOCATION['host'])}, {offset}")
-        _move_lane(code, operation, width, lane, [code.value(f"inttoptr i64 {host} to ptr")] * words_of(width), 4)
+        move_lane(code, operation, width, lane, [code.value(f"inttoptr i64 {host} to ptr")] * words_of(width), 4)
     code.give()
     return code
-
-
-def _move_lane(code: Code, operation: str, width: int, lane: str, places: list[str], stride: int) -> None:
-    """One lane's words; `places` holds where each begins, `stride` bytes apart from the first."""
-    bits = 8 * min(width, 4)
-    if operation == "touch":
-        return
-    for word, place in enumerate(places):
-        cell = code.at(_row(code, word), lane, "i32")
-        if operation == "load":
-            value = code.load(f"i{bits}", place, stride * word, 1)
-            code.store("i32", value if bits == 32 else code.value(f"zext i{bits} {value} to i32"), cell)
-        else:
-            value = code.load("i32", cell)
-            code.store(f"i{bits}", value if bits == 32 else code.value(f"trunc i32 {value} to i{bits}"), place, stride * word, 1)
 
 
 def _write_shared(name: str, operation: str, width: int) -> Code:
@@ -343,7 +214,7 @@ def _write_shared(name: str, operation: str, width: int) -> Code:
         code.run("give_up", "ptr %ctx")
         code.give()
     start = spread(code, "i64", code.value(f"ptrtoint ptr {host} to i64"))
-    _MOVES[operation][2](code, code.value(f"add {LONGS} {offsets}, {start}"), width)
+    MOVES[operation][2](code, code.value(f"add {LONGS} {offsets}, {start}"), width)
     code.give()
     return code
 
@@ -370,10 +241,12 @@ def _write_local(name: str, operation: str, width: int) -> Code:
     for word in range(words_of(width)):
         place = code.at(start, WORD_ROW * word) if word else start
         if operation == "load":
-            code.store(VECTOR, code.load(VECTOR, place, align=4), _row(code, word))
+            code.store(VECTOR, code.load(VECTOR, place, align=4), data_row(code, word))
         elif operation == "store":
-            old, new = code.load(VECTOR, place, align=4), code.load(VECTOR, _row(code, word))
-            code.store(VECTOR, code.value(f"select <{LANES} x i1> {inside}, {VECTOR} {new}, {VECTOR} {old}"), place, 0, 4)
+            old, new = code.load(VECTOR, place, align=4), code.load(VECTOR, data_row(code, word))
+            code.store(
+                VECTOR, code.value(f"select <{LANES} x i1> {inside}, {VECTOR} {new}, {VECTOR} {old}"), place, 0, 4
+            )
     code.give()
     code.label(slow)
     code.run(f"local.{operation}.{width}", ARGUMENTS)
@@ -399,7 +272,7 @@ def _write_local_lanes(name: str, operation: str, width: int) -> Code:
         row = code.value(f"mul i64 {code.value(f'lshr i64 {offset}, 2')}, {WORD_ROW}")
         cell = code.value(f"add i64 {code.value(f'mul i64 {lane}, 4')}, {code.value(f'and i64 {offset}, 3')}")
         place = code.at(memory, code.value(f"add i64 {row}, {cell}"))
-        _move_lane(code, operation, width, lane, [place] * words_of(width), WORD_ROW)
+        move_lane(code, operation, width, lane, [place] * words_of(width), WORD_ROW)
     code.give()
     return code
 
@@ -431,11 +304,13 @@ def _write_generic(name: str, operation: str, width: int) -> Code:
             if operation == "load":
                 inside = booleans(code, own)
                 for word, result in enumerate(results):
-                    new, old = code.load(VECTOR, _row(code, word)), code.load(VECTOR, result)
-                    code.store(VECTOR, code.value(f"select <{LANES} x i1> {inside}, {VECTOR} {new}, {VECTOR} {old}"), result)
+                    new, old = code.load(VECTOR, data_row(code, word)), code.load(VECTOR, result)
+                    code.store(
+                        VECTOR, code.value(f"select <{LANES} x i1> {inside}, {VECTOR} {new}, {VECTOR} {old}"), result
+                    )
     if operation == "load":
         for word, result in enumerate(results):
-            code.store(VECTOR, code.load(VECTOR, result), _row(code, word))
+            code.store(VECTOR, code.load(VECTOR, result), data_row(code, word))
     code.give()
     return code
 

@@ -14,6 +14,7 @@ from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.native.layout import CONTEXT, SITE_BYTES, WORD_ROW
 from sectorwise.machine.native.trace import BLOCK_SPECIALS, LAUNCH_SPECIALS, VECTOR_SPECIALS
 from sectorwise.machine.native.unsupported import UnsupportedError
+from sectorwise.machine.native.updates import choose_fold, update_in_rounds
 from sectorwise.machine.native.values import LANES, Kind, Operand
 from sectorwise.machine.native.writer import VECTOR, Writer
 from sectorwise.machine.registers import BARRIER, PREDICATE, UNIFORM, UNIFORM_PREDICATE
@@ -23,13 +24,7 @@ if TYPE_CHECKING:
 
     from sectorwise.counting.request import Access
     from sectorwise.machine.algebra import Algebra
-    from sectorwise.machine.native.algebra import LlvmAlgebra
     from sectorwise.machine.program import Step
-
-LONGS = f"<{LANES} x i64>"
-
-_FOLDS = {"ADD": ("add", 0), "POPC": ("add", 0), "AND": ("and", -1), "OR": ("or", 0), "XOR": ("xor", 0)}
-_FLOATS = ("F16", "F32", "F64", "BF16")
 
 
 @dataclass(slots=True)
@@ -46,11 +41,12 @@ class BlockState:
 class LlvmPort:
     """`Port` that writes code. `offsets` places slots in a warp's state; `sites` numbers memory instructions.
 
-    `sized` are copies with a source size of their own. `group` names the i32 mask of the lanes that issue; `guard` is what the instruction's guard says of each. Where an
-    instruction's values do not matter (`computes` is False), its memory access is counted and checked, no more.
+    `sized` are copies with a source size of their own. `group` names the i32 mask of the lanes that issue; `guard` is
+    what the instruction's guard says of each. Where an instruction's values do not matter (`computes` is False), its
+    memory access is counted and checked, no more.
     """
 
-    algebra: LlvmAlgebra
+    algebra: Algebra[Operand]
     writer: Writer
     offsets: dict[int, int]
     sites: dict[int, int]
@@ -276,6 +272,7 @@ class LlvmPort:
         inexact: bool = False,
     ) -> Sequence[Operand]:
         """Counts a request and updates lane after lane."""
+        del inexact
         size = min(access.width_bytes, 4 * words)
         if size not in (4, 8) or (self.computes and "SPIN" in access.modifiers):
             raise UnsupportedError("an atomic of this form")
@@ -286,9 +283,9 @@ class LlvmPort:
         resolve = self.writer.emitter.require(f"resolve.{access.space}.{size}")
         arguments = f"ptr %ctx, ptr {self._site()}, i32 {self.active_mask()}"
         pending = self.writer.emitter.result(f"call i32 {resolve}({arguments})")
-        fold = _choose_fold(access.modifiers, signed_bits=8 * size)
+        fold = choose_fold(access.modifiers, signed_bits=8 * size)
         if fold is None:
-            return self._update_in_rounds(update, words, pending)
+            return update_in_rounds(self, update, words, pending)
         operation, identity = fold
         neutral = self.algebra.word(identity) if size == 4 else self.algebra.long(identity)
         operand = update(self.algebra, neutral)
@@ -297,49 +294,12 @@ class LlvmPort:
         self.writer.emitter.effect(f"call void {routine}(ptr %ctx, i32 {pending})")
         return self._data(words)
 
-    def _update_in_rounds(
-        self, update: Callable[[Algebra[Operand], Operand], Operand], words: int, pending: str
-    ) -> Sequence[Operand]:
-        """One round for the first lane at each address, one for the second, and so on."""
-        emitter, writer = self.writer.emitter, self.writer
-        kind, bits = (Kind.WORD, 32) if words == 1 else (Kind.LONG, 64)
-        vector = f"<{LANES} x i{bits}>"
-        number = emitter.name()[2:]
-        before, round_, done = f"before{number}", f"round{number}", f"done{number}"
-        emitter.effect(f"br label %{before}")
-        emitter.label(before)
-        emitter.effect(f"br label %{round_}")
-        emitter.label(round_)
-        rest, seen = emitter.name(), emitter.name()
-        head = len(emitter.lines)
-        leaders = emitter.result(f"call i32 {emitter.require('leaders')}(ptr %ctx, i32 {rest})")
-        chosen = writer.text(Operand(Kind.PREDICATE, lanes=True, text=leaders), lanes=True)
-        hosts = emitter.result(f"getelementptr i8, ptr %ctx, i64 {CONTEXT['others']}")
-        places = emitter.result(f"inttoptr {LONGS} {emitter.result(f'load {LONGS}, ptr {hosts}, align 64')} to <32 x ptr>")
-        gather = f"call {vector} @llvm.masked.gather.v32i{bits}.v32p0"
-        old = emitter.result(f"{gather}(<32 x ptr> {places}, i32 4, <32 x i1> {chosen}, {vector} zeroinitializer)")
-        new = writer.text(update(self.algebra, Operand(kind, lanes=True, text=old)), lanes=True)
-        scatter = f"call void @llvm.masked.scatter.v32i{bits}.v32p0"
-        emitter.effect(f"{scatter}({vector} {new}, <32 x ptr> {places}, i32 4, <32 x i1> {chosen})")
-        found = emitter.result(f"select <32 x i1> {chosen}, {vector} {old}, {vector} {seen}")
-        left = emitter.result(f"and i32 {rest}, {emitter.result(f'xor i32 {leaders}, -1')}")
-        more = emitter.result(f"icmp ne i32 {left}, 0")
-        emitter.effect(f"br i1 {more}, label %{round_}, label %{done}")
-        phis = [
-            f"  {rest} = phi i32 [ {pending}, %{before} ], [ {left}, %{round_} ]",
-            f"  {seen} = phi {vector} [ zeroinitializer, %{before} ], [ {found}, %{round_} ]",
-        ]
-        emitter.lines[head:head] = phis
-        emitter.label(done)
-        result = Operand(kind, lanes=True, text=found)
-        return [result] if words == 1 else [self.algebra.low(result), self.algebra.high(result)]
-
     def copy_async(
         self, access: Access, shared_address: Operand, global_address: Operand, source_bytes: Operand | None
     ) -> None:
         """Counts a cp.async request and copies at once."""
         width = access.width_bytes
-        assert self.step is not None
+        assert self.step is not None  # noqa: S101 - narrows the type
         if source_bytes is not None:
             self.sized.add(self.step.instruction.index)
         self._place("others", shared_address, wide=False)
@@ -380,7 +340,7 @@ class LlvmPort:
 
     def _site(self) -> str:
         """Pointer to the instruction's site; a generic access has three, one a space."""
-        assert self.step is not None
+        assert self.step is not None  # noqa: S101 - narrows the type
         index = self.step.instruction.index
         # Three in a row: a generic access may be a request of each space.
         self.sites.setdefault(index, 3 * len(self.sites))
@@ -408,23 +368,3 @@ class LlvmPort:
         emitter = self.writer.emitter
         loads = [emitter.result(f"load {VECTOR}, ptr {self._data_place(word)}, align 128") for word in range(words)]
         return [Operand(Kind.WORD, lanes=True, text=text) for text in loads]
-
-
-def _choose_fold(modifiers: tuple[str, ...], *, signed_bits: int) -> tuple[str, int] | None:
-    """The operation of an integer atomic in one routine, and the old value that makes it give its operand."""
-    if "CAS" in modifiers or "CAST" in modifiers:
-        return None
-    if "EXCH" in modifiers:
-        return "exch", 0
-    if any(modifier.startswith(_FLOATS) for modifier in modifiers):
-        return None
-    for modifier in modifiers:
-        if modifier in _FOLDS:
-            return _FOLDS[modifier]
-        if modifier in ("MIN", "MAX"):
-            signed = any(each in ("S32", "S64") for each in modifiers)
-            highest = (1 << (signed_bits - 1)) - 1 if signed else -1
-            lowest = -(1 << (signed_bits - 1)) if signed else 0
-            name = f"{'s' if signed else 'u'}{modifier.lower()}"
-            return name, (highest if modifier == "MIN" else lowest)
-    return None

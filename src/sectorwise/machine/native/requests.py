@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from sectorwise.machine.native.code import Code
 from sectorwise.machine.native.layout import (
-    COPY_PATTERN_BYTES,
     CONSECUTIVE,
     CONTEXT,
+    COPY_PATTERN_BYTES,
     LANES,
     LOG_COLUMNS,
     ONE_PLACE,
@@ -102,7 +102,9 @@ def _find_pattern(code: Code, key: str, rows: list[tuple[str, str]], kept: str, 
     sums = []
     for turn, (kind, values) in enumerate(rows):
         words = values if kind == "i32" else code.value(f"trunc {_LONGS} {values} to {_VECTOR}")
-        factors = "<" + ", ".join(f"i32 {(_GOLDEN * (2 * lane + 64 * turn + 1)) & 0xFFFFFFFF}" for lane in range(LANES)) + ">"
+        factors = (
+            "<" + ", ".join(f"i32 {(_GOLDEN * (2 * lane + 64 * turn + 1)) & 0xFFFFFFFF}" for lane in range(LANES)) + ">"
+        )
         sums.append(code.value(f"mul {_VECTOR} {words}, {factors}"))
     total = sums[0]
     for more in sums[1:]:
@@ -197,7 +199,9 @@ def _open_row(code: Code, log: str, used: str, columns: int) -> str:
     code.store("i64", site, row)
     code.store("i64", code.load("i64", "%pattern", PATTERN["hits"]), row, 8)
     for column, field in ((2, "mask"), (3, "place")):
-        code.store("i64", code.value(f"zext i32 {code.load('i32', '%pattern', PATTERN[field])} to i64"), row, 8 * column)
+        code.store(
+            "i64", code.value(f"zext i32 {code.load('i32', '%pattern', PATTERN[field])} to i64"), row, 8 * column
+        )
     code.store("i64", 0, "%pattern", PATTERN["hits"])
     return row
 
@@ -253,7 +257,11 @@ def _note_copy() -> Code:
         new = code.value(f"icmp ne i64 {code.load('i64', candidate, PATTERN['mask'])}, {key}")
         moved = code.value(f"icmp ne i32 {code.load('i32', candidate, PATTERN['other_place'])}, {other_place}")
         others_issue = code.value(f"icmp ne i32 {code.load('i32', candidate, PATTERN['issued'])}, %issued")
-        for test in [moved, others_issue, *(_differs(code, kind, value, candidate, field) for field, (kind, value) in rows.items())]:
+        for test in [
+            moved,
+            others_issue,
+            *(_differs(code, kind, value, candidate, field) for field, (kind, value) in rows.items()),
+        ]:
             new = code.value(f"or i1 {new}, {test}")
         return new
 

@@ -189,13 +189,13 @@ def _narrow(name: str, source: str, target: str, rounding: Rounding) -> str:
 def _narrow_to_half(name: str, rounding: Rounding) -> str:
     """Singles as halves, eight at a time: LLVM 20 cannot split a constrained conversion on hosts without AVX-512."""
     direction = Rounding.ZERO if rounding is Rounding.ODD else rounding
+    conversion = "@llvm.experimental.constrained.fptrunc.v8f16.v8f32"
     body = [f"call void @llvm.set.rounding(i32 {_DIRECTIONS[direction]}) strictfp"]
     for part in range(4):
         places = ", ".join(f"i32 {8 * part + lane}" for lane in range(8))
         body += [
             f"%a{part} = shufflevector <32 x float> %a, <32 x float> poison, <8 x i32> <{places}>",
-            f"%h{part} = call <8 x half> @llvm.experimental.constrained.fptrunc.v8f16.v8f32(<8 x float> %a{part}, "
-            f"{_DYNAMIC}) strictfp",
+            f"%h{part} = call <8 x half> {conversion}(<8 x float> %a{part}, {_DYNAMIC}) strictfp",
         ]
     first, whole = (", ".join(f"i32 {lane}" for lane in range(count)) for count in (16, 32))
     body += [
@@ -276,17 +276,15 @@ def _saturate(name: str, operation: str, source: str, target: str) -> str:
 def _from_long(name: str, operation: str, rounding: Rounding) -> str:
     """A long as a double: its halves are exact, their sum is rounded once."""
     shift = "ashr" if operation == "sitofp" else "lshr"
-    d = "<32 x double>"
-    call = f"call {d} @llvm.experimental.constrained.fadd.v32f64({d} %scaled, {d} %lower, {_DYNAMIC}) strictfp"
-    strict = f"{_DYNAMIC}) strictfp"
+    d, strict, constrained = "<32 x double>", f"{_DYNAMIC}) strictfp", "@llvm.experimental.constrained"
+    call = f"call {d} {constrained}.fadd.v32f64({d} %scaled, {d} %lower, {strict}"
     body = [
         f"%shifted = {shift} <32 x i64> %a, splat (i64 32)",
         f"%high = trunc <32 x i64> %shifted to {V}",
         f"%low = trunc <32 x i64> %a to {V}",
-        f"%upper = call {d} @llvm.experimental.constrained.{operation}.v32f64.v32i32({V} %high, {strict}",
-        f"%lower = call {d} @llvm.experimental.constrained.uitofp.v32f64.v32i32({V} %low, {strict}",
-        f"%scaled = call {d} @llvm.experimental.constrained.fmul.v32f64({d} %upper, {d} splat (double 0x41F0000000000000)"
-        f", {strict}",
+        f"%upper = call {d} {constrained}.{operation}.v32f64.v32i32({V} %high, {strict}",
+        f"%lower = call {d} {constrained}.uitofp.v32f64.v32i32({V} %low, {strict}",
+        f"%scaled = call {d} {constrained}.fmul.v32f64({d} %upper, {d} splat (double 0x41F0000000000000), {strict}",
         *_rounded(call, "double", rounding),
         f"ret {d} %r",
     ]

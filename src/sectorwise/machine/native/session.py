@@ -27,8 +27,8 @@ from sectorwise.machine.native.layout import (
     WORD_ROW,
 )
 from sectorwise.machine.native.loop import ENTRY
-from sectorwise.machine.native.trace import LAUNCH_SPECIALS, VECTOR_SPECIALS
 from sectorwise.machine.native.tally import SITES_A_REQUEST, read_patterns, record_log
+from sectorwise.machine.native.trace import LAUNCH_SPECIALS, VECTOR_SPECIALS
 from sectorwise.machine.special import special_registers
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ def empty_logs(session: Session) -> None:
     """Counts what the logs hold."""
     for name, used, columns in (("log", "log_used", LOG_COLUMNS), ("wide_log", "wide_used", WIDE_COLUMNS)):
         rows = session.context.get(CONTEXT[used], "q")
-        table = session.regions[name].view(np.int64, 0, rows * columns).reshape(rows, columns)
+        table = session.regions[name].view(np.int64, 0, rows * columns).reshape(rows, columns).astype(np.int64)
         record_log(session.counters, session.order, session.sized, table)
         session.context.put(CONTEXT[used], "q", 0)
 

@@ -45,9 +45,7 @@ def _follow(flow: Flow, doubtful: set[Space]) -> None:
         doubts = dict(begins[start])
         for step in steps_of(flow.blocks[start]):
             _follow_step(step, flow.marks[step.instruction.index], doubts, doubtful)
-        for successor in flow.leads[start]:
-            if _join(begins[successor], doubts):
-                waiting.append(successor)
+        waiting.extend(successor for successor in flow.leads[start] if _join(begins[successor], doubts))
 
 
 def _join(known: Doubts, more: Doubts) -> bool:
@@ -102,17 +100,15 @@ def check_order(flow: Flow, relevant: frozenset[int] | None) -> None:
 
     Outside of loops, and for updates that commute, all warps of a block in turn are the reference engine's order.
     """
-    looping = _find_looping(flow.leads)
-    for start, block in flow.blocks.items():
-        if start in looping:
-            for step in block.steps:
-                matters = relevant is None or step.instruction.index in relevant
-                if step.access is not None and matters and _shows_order(step):
-                    raise UnsupportedError(f"{step.instruction.text} in a loop depends on the order of warps")
+    for start in _find_looping(flow.leads):
+        for step in flow.blocks[start].steps:
+            matters = relevant is None or step.instruction.index in relevant
+            if matters and step.access is not None and _shows_order(step):
+                raise UnsupportedError(f"{step.instruction.text} in a loop depends on the order of warps")
 
 
 def _shows_order(step: Step) -> bool:
-    assert step.access is not None
+    assert step.access is not None  # noqa: S101 - narrows the type
     modifiers = step.access.modifiers
     if step.access.operation not in (Operation.ATOMIC, Operation.REDUCTION):
         return step.access.operation is Operation.LOAD and bool(_ORDERED_LOADS & set(modifiers))
@@ -127,20 +123,17 @@ def _uses_result(step: Step) -> bool:
     return bool(destinations(step.instruction))
 
 
-def _find_looping(leads: dict[int, tuple[int, ...]]) -> set[int]:
+def _find_looping(leads: dict[int, tuple[int, ...]]) -> list[int]:
     """Blocks that can be reached from themselves."""
-    looping: set[int] = set()
-    for start in leads:
+    looping: list[int] = []
+    for start, successors in leads.items():
         seen: set[int] = set()
-        waiting = list(leads[start])
+        waiting = list(successors)
         while waiting:
             place = waiting.pop()
-            if place == start:
-                looping.add(start)
-                break
             if place not in seen:
                 seen.add(place)
                 waiting.extend(leads[place])
+        if start in seen:
+            looping.append(start)
     return looping
-
-

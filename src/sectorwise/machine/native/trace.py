@@ -55,70 +55,85 @@ class TracePort:
     algebra: Any = field(default_factory=_NoAlgebra)
 
     def read_register(self, index: int, *, uniform: bool = False) -> Any:  # noqa: ANN401 - no value
+        """Notes a read."""
         if index != ZERO_REGISTER:
             self.marks.reads.add(index + UNIFORM if uniform else index)
         return _NOTHING
 
     def read_predicate(self, index: int, *, uniform: bool = False) -> Any:  # noqa: ANN401 - no value
+        """Notes a read."""
         if index != TRUE_PREDICATE:
             self.marks.reads.add(index + (UNIFORM_PREDICATE if uniform else PREDICATE))
         return _NOTHING
 
     def write_register(self, index: int, value: object, *, uniform: bool = False) -> None:
+        """Notes a write."""
         del value
         if index != ZERO_REGISTER:
             self.marks.writes.add(index + UNIFORM if uniform else index)
 
     def write_predicate(self, index: int, value: object, *, uniform: bool = False) -> None:
+        """Notes a write."""
         del value
         if index != TRUE_PREDICATE:
             self.marks.writes.add(index + (UNIFORM_PREDICATE if uniform else PREDICATE))
 
     def read_constant(self, bank: int, offset: object) -> Any:  # noqa: ANN401 - no value
+        """Constants are known."""
         del bank, offset
         return _NOTHING
 
     def read_special(self, name: str) -> Any:  # noqa: ANN401 - no value
+        """Notes whether the register is known."""
         self.marks.unknown |= name not in KNOWN_SPECIALS
         return _NOTHING
 
     def active(self) -> Any:  # noqa: ANN401 - no value
+        """The lanes are known."""
         return _NOTHING
 
     def mark_inexact(self) -> None:
+        """Notes an inexact result."""
         self.marks.inexact |= not self.trusted
 
     def mark_unknown(self, reason: str) -> None:
+        """Notes an unknown result."""
         del reason
         self.marks.unknown = True
 
     def load(self, access: Access, address: object) -> Sequence[Any]:
+        """Notes a load."""
         del address
         self.marks.loads = access.space
         return [_NOTHING] * max(1, access.width_bytes // 4)
 
     def store(self, access: Access, address: object, words: object) -> None:
+        """Notes a store."""
         del address, words
         self.marks.stores = access.space
 
     def atomic(
         self, access: Access, address: object, update: object, words: int, *, inexact: bool = False
     ) -> Sequence[Any]:
+        """Notes a load and a store."""
         del address, update
         self.marks.loads = self.marks.stores = access.space
         self.marks.inexact |= inexact
         return [_NOTHING] * words
 
     def copy_async(self, access: Access, shared_address: object, global_address: object, source_bytes: object) -> None:
+        """Notes a load from one space and a store to another."""
         del access, shared_address, global_address, source_bytes
         self.marks.loads, self.marks.stores = Space.GLOBAL, Space.SHARED
 
     def load_matrix(self, access: Access, address: object) -> Sequence[Any]:
+        """Notes a load."""
         del address
         self.marks.loads = access.space
         return [_NOTHING] * access.matrices
 
     def store_matrix(self, access: Access, address: object, words: object) -> None:
+        """Notes a store."""
         del address, words
         self.marks.stores = access.space
 
@@ -152,7 +167,7 @@ def trace_step(step: Step) -> Marks:
     if step.guard_slot is not None:
         marks.reads.add(step.guard_slot)
     if step.action is not None:
-        step.action(TracePort(marks, step.trusted))  # type: ignore[arg-type]
+        step.action(TracePort(marks, step.trusted))
     else:
         _trace_control(step.instruction, marks)
     return marks

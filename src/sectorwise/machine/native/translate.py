@@ -12,11 +12,11 @@ from sectorwise.machine.native.flow import Flow, find_live
 from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL, WAITS, WORD_ROW
 from sectorwise.machine.native.port import BlockState, LlvmPort
 from sectorwise.machine.native.unsupported import UnsupportedError
-from sectorwise.machine.native.values import Operand
 from sectorwise.machine.native.writer import VECTOR, Writer
 from sectorwise.machine.registers import PREDICATE, UNIFORM_PREDICATE
 
 if TYPE_CHECKING:
+    from sectorwise.machine.native.values import Operand
     from sectorwise.machine.program import BasicBlock, Program, Step
 
 
@@ -28,8 +28,8 @@ class Translation:
     """A kernel as LLVM text, with what goes with it.
 
     `blocks` are the first instructions of the basic blocks, in the order of their issue counters; `sites` numbers
-    memory instructions (three numbers each), `sized` are the copies with a source size; `state_bytes` is the size of a warp's registers, `needed` the routines
-    that the text calls.
+    memory instructions (three numbers each), `sized` are the copies with a source size; `state_bytes` is the size of a
+    warp's registers, `needed` the routines that the text calls.
     """
 
     text: str
@@ -116,10 +116,8 @@ def _write_step(port: LlvmPort, step: Step) -> None:
 def _guard_of(port: LlvmPort, step: Step) -> Operand | None:
     if step.guard_slot is None:
         return None
-    if step.guard_slot in _ALWAYS:
-        value = port.algebra.predicate(True)  # noqa: FBT003 - a value
-    else:
-        value = port.read_slot(step.guard_slot)
+    always = port.algebra.predicate(True)  # noqa: FBT003 - a value
+    value = always if step.guard_slot in _ALWAYS else port.read_slot(step.guard_slot)
     return port.algebra.invert(value) if step.guard_negated else value
 
 
@@ -217,5 +215,3 @@ def _clear(port: LlvmPort, live: set[int]) -> str:
         lines.append(f"  %p{number} = getelementptr i8, ptr %state, i64 {port.offsets[slot]}")
         lines.append(f"  store {VECTOR} zeroinitializer, ptr %p{number}, align 128")
     return "\n".join([*lines, "  ret void", "}", ""])
-
-

@@ -72,7 +72,7 @@ def make_constant(array: npt.NDArray[Any]) -> Operand:
 
 def literal(operand: Operand, *, lanes: bool) -> str:
     """A constant operand, written as one number or as a vector."""
-    assert operand.constant is not None
+    assert operand.constant is not None  # noqa: S101 - narrows the type
     numbers = [_number_text(operand.kind, number) for number in operand.constant[0]]
     if not lanes:
         return numbers[0]
@@ -88,7 +88,16 @@ def mask_of(constant: npt.NDArray[Any]) -> int:
     return word - (word >> 31 << 32)
 
 
-def _number_text(kind: Kind, number: Any) -> str:
+def is_number(operand: Operand, value: int) -> bool:
+    """Whether an integer or predicate is known to be this number, in all lanes."""
+    constant = operand.constant
+    if constant is None or constant.shape[1] != 1:
+        return False
+    number = int(constant[0, 0])
+    return number == value or (value < 0 and number == (1 << BITS.get(operand.kind, 1)) + value)
+
+
+def _number_text(kind: Kind, number: np.generic) -> str:
     match kind:
         case Kind.PREDICATE:
             return "true" if number else "false"

@@ -1,4 +1,4 @@
-"""Turns operands into the text that an LLVM operation needs of them: broadcast, as mask or booleans, written at last."""
+"""Turns operands into the text that an LLVM operation needs of them: broadcast, as a mask, as booleans."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Writer:
         """The name of an operand that is no constant, written now if it was not before."""
         if operand.text is not None:
             return operand.text
-        assert operand.recipe is not None
+        assert operand.recipe is not None  # noqa: S101 - narrows the type
         match operand.recipe:
             case ("join", low, high):
                 return self._join(low, high, lanes=operand.lanes)
@@ -69,7 +69,7 @@ class Writer:
         emitter = self.emitter
         if operand.constant is not None:
             return str(mask_of(operand.constant))
-        assert operand.text is not None
+        assert operand.text is not None  # noqa: S101 - narrows the type
         if not operand.lanes:
             return emitter.pure(f"sext i1 {operand.text} to i32")
         if operand.booleans:
@@ -78,7 +78,7 @@ class Writer:
 
     def _booleans(self, operand: Operand, *, lanes: bool) -> str:
         emitter = self.emitter
-        assert operand.text is not None
+        assert operand.text is not None  # noqa: S101 - narrows the type
         if not operand.lanes:
             return self.broadcast(Kind.PREDICATE, operand.text) if lanes else operand.text
         if operand.booleans:
@@ -166,7 +166,7 @@ class Writer:
         lanes = any(operand.lanes for operand in operands)
         return self.intrinsic_of((kind,), name, kind, *operands, extra=extra, lanes=lanes)
 
-    def intrinsic_of(  # noqa: PLR0913 - an LLVM intrinsic's name and types
+    def intrinsic_of(
         self, suffixes: tuple[Kind, ...], name: str, kind: Kind, *operands: Operand, extra: str = "", lanes: bool
     ) -> Operand:
         """An LLVM intrinsic whose name carries several types."""
