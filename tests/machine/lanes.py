@@ -53,7 +53,7 @@ class LanePort:
     """`Port` over one array a register. Memory is one flat array of bytes, whatever the space."""
 
     def __init__(self, warps: int) -> None:
-        self.algebra = NumpyAlgebra()
+        self.algebra: Algebra[Any] = NumpyAlgebra()
         self.warps = warps
         self.registers: dict[tuple[int, bool], Lanes] = {}
         self.predicates: dict[tuple[int, bool], Lanes] = {}
@@ -175,8 +175,8 @@ def step(port: LanePort, code: Instruction) -> None:
     assert action is not None, f"not known: {code.text}"
     whole = port.mask
     if code.guard is not None:
-        guard = port.algebra.predicate(True) if code.guard.index == 7 else port.predicates[code.guard.index, False]
-        port.mask = whole & (guard ^ code.guard.negate)
+        holds = code.guard.index == 7 or port.predicates[code.guard.index, code.guard.uniform]
+        port.mask = whole & (holds ^ code.guard.negate)
     with np.errstate(all="ignore"):
         action(port)
     port.mask = whole

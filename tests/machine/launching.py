@@ -44,12 +44,13 @@ class Run:
         return materialise(self.bound.allocations[number].buffer)
 
     def sites_at(self, line: int) -> list[Site]:
-        """Memory instructions of a source line."""
+        """Memory instructions of a source line, inlined functions included."""
         instructions = self.bound.kernel.instructions
         found = []
         for site in self.execution.sites:
             location = instructions[site.instruction].location
-            if location is not None and location.line == line:
+            places = () if location is None else (location, *location.inlined_at)
+            if any(place.line == line and place.file.endswith("test.cu") for place in places):
                 found.append(site)
         return found
 

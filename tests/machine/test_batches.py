@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sectorwise.machine import numpy_engine
+from sectorwise.machine import numpy_engine, scheduler
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.machine.numpy_engine import execute
 from tests.machine.launching import Run, run
@@ -51,6 +51,15 @@ def test_no_budget_changes_the_answer(source: str, launch: str) -> None:
     everything = _summary(run(source, launch))
     one_block = _summary(run(source, launch, ExecutionOptions(budget_bytes=1)))
     assert one_block == everything
+
+
+@pytest.mark.parametrize(("source", "launch"), LAUNCHES, ids=[launch.partition("<")[0] for _, launch in LAUNCHES])
+def test_no_order_of_the_sides_of_branches_changes_the_answer(
+    source: str, launch: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forwards = _summary(run(source, launch))
+    monkeypatch.setattr(scheduler, "QUANTUM", 0)
+    assert _summary(run(source, launch)) == forwards
 
 
 def test_progress_counts_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,18 @@ extern "C" __global__ void unknown_way(volatile int* out) {
   if (t & 1) { for (int i = 0; i < 9; ++i) out[i] += t; __syncwarp(); }
   out[threadIdx.x + 32] = 2;                // after the fork
 }
+extern "C" __global__ void compact(const int* in, int* out, int* count) {
+  int v = in[blockIdx.x * 64 + threadIdx.x];
+  if (v % 3 == 0) out[atomicAdd(count, 1)] = v;      // draws a ticket
+}
+extern "C" __global__ void last_block(const int* in, int* out, unsigned* count) {
+  __shared__ bool last;
+  atomicAdd(out + blockIdx.x, in[threadIdx.x]);      // adds in front
+  __threadfence();
+  if (threadIdx.x == 0) last = atomicAdd(count, 1u) == gridDim.x - 1;
+  __syncthreads();
+  if (last) out[threadIdx.x + 64] = out[threadIdx.x];    // the last one sums up
+}
 extern "C" __global__ void noisy(const int* in, const int* index, int* out) {
   out[threadIdx.x] = in[index[threadIdx.x] & 31];    // indexed by noise
 }
@@ -192,6 +204,46 @@ def test_what_an_unknown_guard_may_have_written_is_unknown() -> None:
     for site in (guarded, plain):
         assert "CS2R at line 2" in str(site.unknown_because)
     assert not done.output(0).any()
+
+
+def test_opcode_that_is_not_known_makes_its_results_unknown() -> None:
+    code = """
+        S2R R0, SR_TID.X
+        LDC.64 R2, c[0x0][0x210]
+        FROBNICATE.WIDE R4, R0, 0x3
+        IMAD.WIDE R6, R4, 0x4, R2
+        STG.E [R6.64], R0
+        IMAD.WIDE R8, R0, 0x4, R2
+        STG.E [R8.64], R4
+        LDG.FROBNICATE R9, [R8.64]
+        EXIT
+    """
+    done = run_assembly(code, "k<<<1, 32>>>(i32[64])")
+    placed, plain, loaded = done.execution.sites
+    assert placed.unknown_because == "R4 comes from FROBNICATE at line 3: FROBNICATE is not known"
+    assert (plain.unknown_because, plain.certainty, plain.sectors) == (None, Certainty.EXACT, 4)
+    assert loaded.executed == 1
+    assert (2, "FROBNICATE is not known: its results are taken as unknown") in {
+        (limitation.instruction, limitation.because) for limitation in done.execution.limitations
+    }
+
+
+def test_place_drawn_from_a_counter_depends_on_the_schedule() -> None:
+    done = run(SOURCE, "compact<<<4, 64>>>(i32[256]=perm(1), i32[256], i32[1])")
+    load, draw, store = done.execution.sites
+    assert (load.certainty, draw.certainty) == (Certainty.EXACT, Certainty.EXACT)
+    assert store.certainty is Certainty.SCHEDULE_DEPENDENT
+    kept = done.given(0)[done.given(0) % 3 == 0]
+    assert sorted(done.output(1)[: kept.size]) == sorted(kept)
+
+
+def test_what_the_last_block_does_depends_on_the_schedule() -> None:
+    done = run(SOURCE, "last_block<<<5, 64>>>(i32[64]=arange, i32[128], u32[1])")
+    assert {site.certainty for site in _sites(done, "// adds in front")} == {Certainty.EXACT}
+    late = _sites(done, "// the last one sums up")
+    assert {site.certainty for site in late if site.access.space == "global"} == {Certainty.SCHEDULE_DEPENDENT}
+    assert [site.executed for site in late if site.access.space == "global"] == [2, 2]
+    assert done.output(1)[64:69].tolist() == [2016] * 5
 
 
 def test_contents_that_are_noise_make_addresses_assumed() -> None:

@@ -5,7 +5,6 @@ import struct
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pytest
 
 from sectorwise.machine.algebra import Rounding
@@ -15,6 +14,8 @@ from tests.machine.operands import doubles, halves, singles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import numpy as np
 
 A, B, C = (singles(seed) for seed in (31, 32, 33))
 REGISTERS = {"R2": lanes(A), "R3": lanes(B), "R4": lanes(C)}
@@ -95,9 +96,7 @@ def single(value: float | None) -> int:
 @pytest.mark.parametrize("suffix", ROUNDINGS)
 def test_singles_are_rounded_once(suffix: str) -> None:
     rounding = ROUNDINGS[suffix]
-    port = run(
-        f"FFMA{suffix} R8, R2, R3, R4 ; FADD{suffix} R9, R2, -R3 ; FMUL{suffix} R10, -R2, |R3|", REGISTERS
-    )
+    port = run(f"FFMA{suffix} R8, R2, R3, R4 ; FADD{suffix} R9, R2, -R3 ; FMUL{suffix} R10, -R2, |R3|", REGISTERS)
     rows = [(read(a), read(b), read(c)) for a, b, c in zip(A, B, C, strict=True)]
     assert register(port, "R8") == [single(fma(a, b, c, rounding)) for a, b, c in rows]
     assert register(port, "R9") == [single(fma(a, 1.0, -b, rounding)) for a, b, _ in rows]
@@ -264,7 +263,7 @@ def test_a_double_keeps_one_operand_that_is_no_number() -> None:
         ((first, second, one), second | 1 << 51),
     ]
     for operands, expected in cases:
-        registers = {}
+        registers: dict[str, np.ndarray] = {}
         for place, bits in zip((2, 4, 6), operands, strict=True):
             registers |= {f"R{place}": lanes([bits]), f"R{place + 1}": lanes([bits >> 32])}
         port = run("DFMA R8, -R2, R4, |R6|", registers)

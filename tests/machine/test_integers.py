@@ -98,7 +98,7 @@ def test_word_results_equal_integer_arithmetic(statement: str) -> None:
 def test_carries_of_three_terms(statement: str, terms: Callable[[int, int, int], tuple[int, int, int]]) -> None:
     flags = {"P2": lanes(C) % 3 == 0, "P3": lanes(B) % 2 == 0}
     port = run(statement, REGISTERS, flags)
-    carried = "X" in statement.split()[0]
+    carried = "X" in statement.split(maxsplit=1)[0]
     expected = []
     for a, b, c in zip(A, B, C, strict=True):
         total = sum(terms(a, b, c)) + (int(c % 3 == 0) + int(b % 2 == 0) if carried else 0)

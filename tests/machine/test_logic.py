@@ -30,7 +30,9 @@ def test_every_table_of_three_words() -> None:
         assert predicate(port, "P0") == [value != 0 for value in expected], hex(table)
 
 
-@pytest.mark.parametrize("operands", [("R2", "R3", "RZ"), ("R2", "RZ", "R4"), ("RZ", "R3", "R4"), ("R2", "0xff0", "RZ")])
+@pytest.mark.parametrize(
+    "operands", [("R2", "R3", "RZ"), ("R2", "RZ", "R4"), ("RZ", "R3", "R4"), ("R2", "0xff0", "RZ")]
+)
 def test_tables_with_constant_operands(operands: tuple[str, str, str]) -> None:
     values = {"R2": A, "R3": B, "R4": C, "RZ": [0] * 32, "0xff0": [0xFF0] * 32}
     few = {name: value[:1] for name, value in REGISTERS.items()}
@@ -138,7 +140,9 @@ def test_byte_permutation_by_constant(selector: int) -> None:
 
 def test_byte_permutation_by_register() -> None:
     port = run("PRMT R8, R2, R4, R3", REGISTERS)
-    expected = [sum(pick_byte(a, b, c >> 4 * i & 15) << 8 * i for i in range(4)) for a, b, c in zip(A, B, C, strict=True)]
+    expected = [
+        sum(pick_byte(a, b, c >> 4 * i & 15) << 8 * i for i in range(4)) for a, b, c in zip(A, B, C, strict=True)
+    ]
     assert register(port, "R8") == expected
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sectorwise.machine.execution import FaultKind
-from tests.machine.launching import find_line, run
+from tests.machine.launching import find_line, run, run_assembly
 
 SOURCE = r"""
 extern "C" __global__ void beyond(const float* in, float* out, int shift) {
@@ -173,3 +173,34 @@ def test_matrix_loads_spread_rows_over_lanes(target: str) -> None:
     got = done.output(1, np.uint16).reshape(5, 8, 4, 2)
     np.testing.assert_array_equal(got[:4], halves.reshape(4, 8, 4, 2))
     np.testing.assert_array_equal(got[4].reshape(8, 8), halves[0].T)
+
+
+def test_faults_say_which_memory_they_missed() -> None:
+    code = """
+        S2R R0, SR_TID.X
+        LDC.64 R2, c[0x0][0x210]
+        LDC R1, c[0x0][0x28]
+        LDC R4, c[0x0][0x20]
+        LDC R5, c[0x0][0x24]
+        IMAD.WIDE R6, R0, 0x4, R2
+        LDL R8, [R1]
+        LDL R8, [R1+-0x401]
+        LD.E R8, [R4.64+0x1000004]
+        LDG.E.64 R8, [R2.64+0x7c]
+        LDG.E.64 R8, [R2.64+-0x8]
+        LDG.E.U8 R8, [R2.64+0x80]
+        LDS R8, [RZ+0x1500]
+        STG.E [R6.64], R0
+        EXIT
+    """
+    done = run_assembly(code, "k<<<1, 32>>>(i32[32])")
+    messages = [fault.message for fault in done.execution.faults]
+    assert "outside of the 1024 bytes of the thread's stack" in messages[0]
+    assert "not a multiple of the access width, 4 bytes" in messages[1]
+    assert "bytes past the end of" in messages[2]
+    assert "not a multiple of the access width, 8 bytes" in messages[3]
+    assert messages[4].startswith("8 bytes before")
+    assert messages[5].startswith("0 bytes past the end of")
+    assert "outside of the 5120 bytes of the block's shared memory" in messages[6]
+    assert all(fault.occurrences == 32 for fault in done.execution.faults)
+    np.testing.assert_array_equal(done.output(0), np.arange(32))

@@ -75,11 +75,18 @@ def count_load_wavefronts(
 
 
 def count_load_wavefronts_hardware(
-    addresses: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_], width_bytes: int
+    addresses: npt.NDArray[np.int64],
+    mask: npt.NDArray[np.bool_],
+    width_bytes: int,
+    active: npt.NDArray[np.bool_] | None = None,
 ) -> npt.NDArray[np.int64]:
-    """Count the passes of shared loads as the L1 pipe does: the whole warp merges, or no part of it."""
+    """Count the passes of shared loads as the L1 pipe does: the whole warp merges, or no part of it.
+
+    `active` are all lanes that access, where a generic load takes some of them to other memories: lanes pair up across
+    memories too, that is, they differ.
+    """
     single = count_store_wavefronts(addresses, mask, width_bytes)
-    merges = _pairs_up(addresses, mask, LANES)[:, 0]
+    merges = _pairs_up(addresses, mask if active is None else active, LANES)[:, 0]
     match width_bytes:
         case 8:
             return np.where(merges, count_group_passes(addresses, mask, 8, LANES)[:, 0], single)

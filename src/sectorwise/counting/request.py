@@ -48,6 +48,11 @@ class Access:
     guard_negated: bool | None = None
     """Whether the guard predicate is negated (`@!P0`); None without a guard. Only copies around L1 look at it."""
 
+    @property
+    def counts_stopped_lanes(self) -> bool:
+        """Whether the source view also counts lanes that the guard stops: of copies around L1 under a negated guard."""
+        return self.operation is Operation.ASYNC_COPY and "BYPASS" in self.modifiers and self.guard_negated is True
+
 
 @dataclass(frozen=True, slots=True)
 class Requests:
@@ -58,7 +63,7 @@ class Requests:
     `shared_addresses` int64 [n, 32] the destination of async copies, `source_bytes` int64 [n, 32] their source size,
     `generic_spaces` for generic accesses: per lane 0 global, 1 shared, 2 local.
     `issued` bool [n, 32] the lanes that issue the instruction, also those whose guard predicate is false; their
-    addresses are then what the registers hold. Only copies around L1 under a negated guard need it.
+    addresses are then what the registers hold. Needed where `Access.counts_stopped_lanes`.
     """
 
     access: Access

@@ -48,11 +48,11 @@ class Tally:
 class Batch:
     """State of the warps of some blocks.
 
-    `live` are the lanes of each warp that have not exited. `steps` counts instructions of each warp. `assumed` [warps]
-    says whose way depended on an inexact or unknown value. `resumes` [warps, 32, 2] is, for lanes in a collective,
-    where they go on after it and the first lane of the group that they came in. `arrived` counts threads that passed a
-    block barrier without waiting, `votes` [blocks, 16, 2] how many lanes said yes to BAR.RED and how many it has asked,
-    `last_vote` [blocks] what came of it.
+    `live` are the lanes of each warp that have not exited. `steps` counts instructions of each warp. `ways` [warps] are
+    the levels of all values that decided where a warp went (`some_ways`: any is set). `resumes` [warps, 32, 2] is,
+    for lanes in a collective, where they go on after it and the first lane of the group that they came in. `arrived`
+    counts threads that passed a block barrier without waiting, `votes` [blocks, 16, 2] how many lanes said yes to
+    BAR.RED and how many it has asked, `last_vote` [blocks] what came of it.
     """
 
     tally: Tally
@@ -65,13 +65,13 @@ class Batch:
     groups: Groups
     live: npt.NDArray[np.uint32]
     steps: npt.NDArray[np.int64]
-    assumed: npt.NDArray[np.bool_]
+    ways: npt.NDArray[np.uint8]
     resumes: npt.NDArray[np.int64]
     arrived: npt.NDArray[np.int64]
     votes: npt.NDArray[np.int64]
     last_vote: npt.NDArray[np.int64]
     unsettled: bool = False
-    some_assumed: bool = False
+    some_ways: bool = False
     clock: int = 0
     constants: dict[tuple[int, int], npt.NDArray[Any]] = field(default_factory=dict)
 
@@ -95,7 +95,7 @@ def open_batch(tally: Tally, first_block: int, blocks: int) -> Batch:
         start_groups(masks),
         masks.copy(),
         np.zeros(warps, np.int64),
-        np.zeros(warps, np.bool_),
+        np.zeros(warps, np.uint8),
         np.zeros((warps, 32, 2), np.int64),
         np.zeros((blocks, 16), np.int64),
         np.zeros((blocks, 16, 2), np.int64),

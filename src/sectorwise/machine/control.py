@@ -22,7 +22,7 @@ from sectorwise.machine.frame import end, live_lanes, move, of_group, park
 from sectorwise.machine.lanes import ALL_LANES, first_lane, pack, unpack
 from sectorwise.machine.program import predicate_slot, register_slot
 from sectorwise.machine.registers import BARRIER
-from sectorwise.machine.taint import UNKNOWN, join, worst
+from sectorwise.machine.taint import UNKNOWN, across_lanes, collect, find_unknown, join
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -75,7 +75,8 @@ def leave_block(batch: Batch, frame: Frame, window: Window, step: Step) -> int |
 def find_taken(batch: Batch, frame: Frame, window: Window, step: Step) -> Masks | None:
     """Lanes of each group for which guard and predicate operands hold; None for no lane at all.
 
-    A condition that is inexact makes what follows `assumed`; one that is not known counts as false, and is said.
+    A condition that is inexact or depends on the order of warps lowers the certainty of what follows; one that is not
+    known counts as false, and is said.
     """
     taken = frame.masks
     level: Levels | None = None
@@ -96,18 +97,16 @@ def find_taken(batch: Batch, frame: Frame, window: Window, step: Step) -> Masks 
 
 
 def _judge_condition(batch: Batch, frame: Frame, instruction: Instruction, level: Levels, taken: Masks) -> Masks:
-    how_sure = worst(level, frame.group)
-    if not how_sure:
+    found = collect(level, frame.group)
+    if not found:
         return taken
-    touched = np.broadcast_to(level > 0, (frame.warps, 32))
-    if frame.group is not None:
-        touched = touched & frame.group
     rows = np.arange(frame.warps) if frame.rows is None else frame.rows
-    batch.assumed[rows[touched.any(axis=1)]] = batch.some_assumed = True
-    if how_sure < UNKNOWN:
+    batch.ways[rows] |= across_lanes(np.broadcast_to(level, (frame.warps, level.shape[1])), frame.group)[:, 0]
+    batch.some_ways = True
+    if not found & UNKNOWN:
         return taken
     batch.tally.unknown_conditions.add(instruction.index)
-    return taken & ~pack(np.broadcast_to(level == UNKNOWN, (frame.warps, 32)), frame.warps)
+    return taken & ~pack(np.broadcast_to(find_unknown(level), (frame.warps, 32)), frame.warps)
 
 
 def _branch(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int | None:

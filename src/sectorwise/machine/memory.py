@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,9 +32,10 @@ DEFAULT_STACK_BYTES = 1024
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Who accesses: the instruction, the warps of the batch (`rows`, None for all `warps`), the active lanes."""
+    """Who accesses what: instruction and space, the warps of the batch (`rows`, None for all `warps`), active lanes."""
 
     instruction: Instruction
+    space: Space
     rows: npt.NDArray[np.intp] | None
     warps: int
     active: Lanes | None
@@ -118,15 +119,13 @@ def global_storage(memory: GlobalMemory, number: int) -> Storage:
     return storage
 
 
-def resolve(
-    memory: BatchMemory, space: Space, addresses: Addresses, width_bytes: int, request: Request
-) -> tuple[Piece, ...]:
+def resolve(memory: BatchMemory, addresses: Addresses, width_bytes: int, request: Request) -> tuple[Piece, ...]:
     """Places of an access; lanes with a wrong address are in none, and are logged.
 
     `addresses` int64, of a shape that broadcasts to `[warps, 32]`: virtual addresses for global and generic, offsets
     in the windows for shared and local.
     """
-    match space:
+    match request.space:
         case Space.SHARED:
             return _resolve_shared(memory, addresses, width_bytes, request)
         case Space.LOCAL:
@@ -149,7 +148,7 @@ def _resolve_generic(
 ) -> tuple[Piece, ...]:
     spaces = generic_spaces(memory.bound, addresses)
     if not spaces.any():
-        return _resolve_global(memory, addresses, width_bytes, request)
+        return _resolve_global(memory, addresses, width_bytes, replace(request, space=Space.GLOBAL))
     pieces: list[Piece] = []
     bound = memory.bound
     for code, space, origin in (
@@ -161,8 +160,8 @@ def _resolve_generic(
         if request.active is not None:
             here = here & request.active
         if here.any():
-            part = Request(request.instruction, request.rows, request.warps, here)
-            for piece in resolve(memory, space, addresses - origin, width_bytes, part):
+            part = replace(request, space=space, active=here)
+            for piece in resolve(memory, addresses - origin, width_bytes, part):
                 where = here if piece.where is None else here & piece.where
                 pieces.append(Piece(piece.storage, piece.index, where, piece.stride_bytes))
     return tuple(pieces)
@@ -291,21 +290,29 @@ def _log(
         address,
         width_bytes,
         0,
-        _describe(memory, kind, address, width_bytes),
+        _describe(memory, kind, address, width_bytes, request.space),
     )
 
 
-def _describe(memory: BatchMemory, kind: FaultKind, address: int, width_bytes: int) -> str:
+def _describe(memory: BatchMemory, kind: FaultKind, address: int, width_bytes: int, space: Space) -> str:
     if kind is FaultKind.MISALIGNED:
         return f"address 0x{address:x} is not a multiple of the access width, {width_bytes} bytes"
-    if address < WINDOW_BYTES:
+    if space is Space.SHARED:
         return f"offset 0x{address:x} is outside of the {memory.bound.shared_bytes} bytes of the block's shared memory"
+    if space is Space.LOCAL:
+        size = max(memory.bound.local_bytes_per_thread, DEFAULT_STACK_BYTES)
+        return f"offset 0x{address:x} is outside of the {size} bytes of the thread's stack"
     world = memory.global_memory
-    number = max(0, int(np.searchsorted(world.bases, address, side="right")) - 1)
     if not world.allocations:
         return f"address 0x{address:x} is in no buffer; the launch has none"
-    below = world.allocations[number]
-    past = address - (below.base + below.size_bytes)
-    if past + width_bytes > 0 and address >= below.base:
-        return f"{past} bytes past the end of {below.argument} ({below.size_bytes} bytes)"
-    return f"{below.base - address} bytes before {below.argument}"
+    number = max(0, int(np.searchsorted(world.bases, address, side="right")) - 1)
+    nearest = world.allocations[number]
+    if address < nearest.base:
+        return f"{nearest.base - address} bytes before {nearest.argument}"
+    past = address - (nearest.base + nearest.size_bytes)
+    following = world.allocations[number + 1] if number + 1 < len(world.allocations) else None
+    if following is not None and following.base - address < past:
+        return f"{following.base - address} bytes before {following.argument}"
+    if past < 0:
+        return f"it straddles the end of {nearest.argument} ({nearest.size_bytes} bytes)"
+    return f"{past} bytes past the end of {nearest.argument} ({nearest.size_bytes} bytes)"

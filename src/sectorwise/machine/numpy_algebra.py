@@ -262,14 +262,16 @@ class NumpyAlgebra:
         if a.shape[1] == 1:
             return np.broadcast_to(a, np.broadcast_shapes(a.shape, source_lane.shape))
         if source_lane.shape[0] == 1:
-            return np.take(a, source_lane[0], axis=1)
+            moved: Lanes = np.take(a, source_lane[0], axis=1)
+            return moved
         return np.take_along_axis(a, source_lane.astype(np.intp), axis=1)
 
     def ballot(self, a: Lanes) -> Lanes:
         if a.shape[1] == 1:
             return np.where(a, np.uint32(0xFFFFFFFF), np.uint32(0))
         words = np.packbits(np.ascontiguousarray(a), axis=1, bitorder="little")
-        return np.ascontiguousarray(words).view("<u4").astype(np.uint32, copy=False)
+        ballots: Lanes = np.ascontiguousarray(words).view("<u4").astype(np.uint32, copy=False)
+        return ballots
 
     def first_active(self, a: Lanes, active: Lanes) -> Lanes:
         if a.shape[1] == 1:

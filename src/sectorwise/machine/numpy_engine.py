@@ -8,6 +8,7 @@ import numpy as np
 
 from sectorwise.errors import StepLimitError
 from sectorwise.launch.contents import materialise
+from sectorwise.machine.banks import pack_bank
 from sectorwise.machine.barriers import run_inline_control
 from sectorwise.machine.batch import Batch, Tally, open_batch
 from sectorwise.machine.control import leave_block
@@ -21,6 +22,7 @@ from sectorwise.machine.program import BasicBlock, Step, block_at, decode
 from sectorwise.machine.registers import open_window
 from sectorwise.machine.scheduler import NOWHERE, choose_frame, settle
 from sectorwise.machine.sites import SiteCounter, record_silent
+from sectorwise.machine.taint import collect
 from sectorwise.machine.unknown import skip_unknown_step
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ def execute(
 def _open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
     program = decode(bound.kernel)
     count = len(bound.kernel.instructions)
-    banks = {number: _words_of(content) for number, content in bound.banks.items()}
+    banks = {number: pack_bank(content) for number, content in bound.banks.items()}
     return Tally(
         program,
         bound,
@@ -84,12 +86,6 @@ def _open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
 
 def _contents_of(allocation: Allocation) -> npt.NDArray[np.uint8]:
     return materialise(allocation.buffer).reshape(-1).view(np.uint8)
-
-
-def _words_of(content: bytes) -> npt.NDArray[np.uint32]:
-    """Words of a constant bank, with two of zeros behind, so that a word may be read at its last byte."""
-    padded = content + bytes(-len(content) % 4 + 8)
-    return np.frombuffer(padded, "<u4")
 
 
 def _blocks_in_batch(bound: BoundLaunch, options: ExecutionOptions) -> int:
@@ -144,7 +140,7 @@ def _run_frame(batch: Batch, frame: Frame) -> None:
         if steps > budget:
             raise StepLimitError(_describe_endless(tally, block))
         pc = block.stop if block.terminator is None else leave_block(batch, frame, window, block.terminator)
-        port.assumed = _depends_on_assumption(batch, frame)
+        port.way = _way_of(batch, frame)
         rounds += 1
     window.close()
     batch.steps[warps] += steps
@@ -174,16 +170,16 @@ def _open_port(batch: Batch, frame: Frame, window: Window, block: BasicBlock) ->
         step=block.all_steps[0],
         group=frame.group,
         kept=frame.mask,
-        assumed=_depends_on_assumption(batch, frame),
+        way=_way_of(batch, frame),
         constants=batch.constants,
     )
 
 
-def _depends_on_assumption(batch: Batch, frame: Frame) -> bool:
-    """Whether some warp of the frame took its way by a value that is inexact, assumed or not known."""
-    if not batch.some_assumed:
-        return False
-    return bool((batch.assumed if frame.rows is None else batch.assumed[frame.rows]).any())
+def _way_of(batch: Batch, frame: Frame) -> int:
+    """All that is uncertain about the values that led any warp of the frame here."""
+    if not batch.some_ways:
+        return 0
+    return collect(batch.ways if frame.rows is None else batch.ways[frame.rows], None)
 
 
 _ALGEBRA = NumpyAlgebra()
@@ -223,7 +219,8 @@ def _apply_guard(frame: Frame, port: NumpyPort, step: Step, slot: int) -> bool:
         port.lanes, port.mask = group, frame.mask
         return True
     lanes = guard if group is None else guard & group
-    if port.level is None and not lanes.any():
+    counted = step.access is not None and step.access.counts_stopped_lanes
+    if port.level is None and not counted and not lanes.any():
         return False
     port.lanes = lanes if step.access is None else np.broadcast_to(lanes, (frame.warps, 32))
     # Lanes that have exited may be written: only a lane that is alive and not in the group must be kept.

@@ -9,14 +9,24 @@ import numpy as np
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
-from sectorwise.machine.atomics import apply_atomic
-from sectorwise.machine.execution import FirstRequest
+from sectorwise.machine.atomics import apply_atomic, is_order_visible
+from sectorwise.machine.banks import read_bank
 from sectorwise.machine.memory import BatchMemory, Request, generic_spaces, resolve
 from sectorwise.machine.registers import PREDICATE, TRUE, UNIFORM, UNIFORM_PREDICATE, ZERO_WORD, Window
-from sectorwise.machine.sites import Patterns, SiteCounter, record
+from sectorwise.machine.sites import Patterns, SiteCounter, find_first, record
 from sectorwise.machine.special import UNKNOWN_REASONS
-from sectorwise.machine.storage import Piece, read_words, write_words
-from sectorwise.machine.taint import INEXACT, INEXACT_LEVEL, UNKNOWN, UNKNOWN_LEVEL, across_lanes, join, worst
+from sectorwise.machine.storage import Piece, read_words, stain_words, write_words
+from sectorwise.machine.taint import (
+    INEXACT_LEVEL,
+    ORDERED,
+    UNKNOWN,
+    UNKNOWN_LEVEL,
+    across_lanes,
+    collect,
+    find_unknown,
+    join,
+    level_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,7 +66,7 @@ class NumpyPort:
     observers: tuple[Observer, ...]
     issuing: int
     step: Step
-    assumed: bool = False
+    way: int = 0
     group: Mask | None = None
     kept: Mask | None = None
     guard_level: Levels | None = None
@@ -128,33 +138,22 @@ class NumpyPort:
 
     def read_constant(self, bank: int, offset: Lanes | int) -> Lanes:
         """Word of a constant bank; past its end zero, and unknown."""
-        if isinstance(offset, int):
-            value = self.constants.get((bank, offset))
-            if value is None:
-                value = self._constant(bank, np.full((1, 1), offset, np.int64))
-                self.constants[bank, offset] = value
-            return value
-        return self._constant(bank, offset.astype(np.int64))
-
-    def _constant(self, bank: int, offset: npt.NDArray[np.int64]) -> Lanes:
+        cached = self.constants.get((bank, offset)) if isinstance(offset, int) else None
+        if cached is not None:
+            return cached
         words = self.banks.get(bank)
         if words is None:
             self.mark_unknown(f"constant bank {bank} is not known")
             return ZERO_WORD
-        first = offset >> 2
-        outside = (first < 0) | (first >= words.size - 1)
-        if outside.any():
+        value, outside = read_bank(
+            words, np.full((1, 1), offset) if isinstance(offset, int) else offset.astype(np.int64)
+        )
+        if outside is not None:
             self.level = join(self.level, np.where(outside, np.uint8(UNKNOWN), np.uint8(0)))
-            self.origins.setdefault(self._index(), f"a read past the end of constant bank {bank}")
-            first = np.where(outside, 0, first)
-        low: Lanes = words[first]
-        shift = ((offset & 3) * 8).astype(np.uint32)
-        if not shift.any():
-            return low
-        # Two-byte parameters may sit inside a word.
-        high = words[first + 1].astype(np.uint64) << np.uint64(32)
-        shifted: Lanes = ((low | high) >> shift.astype(np.uint64)).astype(np.uint32)
-        return shifted
+            self.origins.setdefault(self._index(), f"it reads past the end of constant bank {bank}")
+        elif isinstance(offset, int):
+            self.constants[bank, offset] = value
+        return value
 
     def read_special(self, name: str) -> Lanes:
         """Word of a special register."""
@@ -212,8 +211,11 @@ class NumpyPort:
         seen = apply_atomic(
             pieces, active, lambda old: update(self.algebra, old), size_bytes, access.modifiers, self.warps
         )
+        if is_order_visible(access.modifiers):
+            self.level = join(self.level, level_of(ORDERED))
         if self.level is not None:
-            _stain(pieces, active, size_bytes, self.level, self.warps)
+            stain_words(pieces, size_bytes, active, self.warps, collect(self.level, None))
+        self.level = join(self.level, level_of(ORDERED))
         if words == 1:
             return [seen.astype(np.uint32)]
         return [seen.astype(np.uint32), (seen >> np.uint64(32)).astype(np.uint32)]
@@ -226,19 +228,16 @@ class NumpyPort:
         sizes = None if source_bytes is None else np.minimum(source_bytes.astype(np.int64), width)
         target, source = _signed(shared_address), _signed(global_address)
         issued = None
-        if access.guard_negated:
+        if access.counts_stopped_lanes:
             issued = np.ones((self.warps, 32), np.bool_) if self.group is None else self.group
         self._count(access, source, secondary=target, source_bytes=sizes, issued=issued)
-        request = self._request()
-        reading = request
-        if sizes is not None:
-            reads = np.broadcast_to(sizes > 0, (self.warps, 32))
-            reading = Request(request.instruction, request.rows, request.warps, self._and(reads))
-        words, taint = read_words(resolve(self.memory, Space.GLOBAL, source, width, reading), width, self.warps)
+        reads = None if sizes is None else np.broadcast_to(sizes > 0, (self.warps, 32))
+        reading = self._request(Space.GLOBAL, reads)
+        words, taint = read_words(resolve(self.memory, source, width, reading), width, self.warps)
         if sizes is not None:
             words = [_keep_bytes(word, sizes - 4 * k) for k, word in enumerate(words)]
         level = join(self.level, taint)
-        pieces = resolve(self.memory, Space.SHARED, target, width, request)
+        pieces = resolve(self.memory, target, width, self._request(Space.SHARED))
         write_words(pieces, width, words, self.lanes, self.warps, level)
 
     def load_matrix(self, access: Access, address: Lanes) -> Sequence[Lanes]:
@@ -248,7 +247,7 @@ class NumpyPort:
         words: list[Lanes] = []
         for matrix in range(access.matrices):
             rows = addresses[:, 8 * matrix + _ROW // 4] + 4 * (_ROW % 4)
-            pieces = resolve(self.memory, access.space, rows, 4, self._request())
+            pieces = resolve(self.memory, rows, 4, self._request(access.space))
             values, taint = read_words(pieces, 4, self.warps)
             self.level = join(self.level, taint)
             words.append(values[0])
@@ -260,7 +259,7 @@ class NumpyPort:
         self._count(access, addresses)
         for matrix, word in enumerate(words):
             rows = addresses[:, 8 * matrix + _ROW // 4] + 4 * (_ROW % 4)
-            pieces = resolve(self.memory, access.space, rows, 4, self._request())
+            pieces = resolve(self.memory, rows, 4, self._request(access.space))
             write_words(pieces, 4, [word], self.lanes, self.warps, self.level)
 
     def _access(
@@ -268,8 +267,8 @@ class NumpyPort:
     ) -> tuple[tuple[Piece, ...], Mask | None]:
         """Counts the request; returns its places and the lanes that access, those of unknown address left out."""
         known = self._count(access, address)
-        request = self._request(known)
-        pieces = resolve(self.memory, access.space, address, width_bytes, request)
+        request = self._request(access.space, known)
+        pieces = resolve(self.memory, address, width_bytes, request)
         if len(pieces) != 1 or pieces[0].where is not None:
             self._mark_missing(pieces, request.active)
         return pieces, request.active
@@ -301,22 +300,11 @@ class NumpyPort:
         spaces = generic_spaces(self.memory.bound, address) if access.space is Space.GENERIC else None
         record(counter, Patterns(self.warps, self.issuing, address, lanes, secondary, source_bytes, spaces, issued))
         if counter.first is None:
-            counter.first = self._find_first(address, lanes)
+            first_warp = self.memory.first_block * self.memory.warps_per_block
+            counter.first = find_first(address, lanes, self.rows, first_warp)
         if self.observers:
             self._show(access, address, lanes)
         return known
-
-    def _find_first(self, address: npt.NDArray[np.int64], lanes: Mask | None) -> FirstRequest | None:
-        """The request of the first warp that accesses; None if none does."""
-        row = 0 if lanes is None else int(lanes.any(axis=1).argmax())
-        active = np.ones(32, np.bool_) if lanes is None else lanes[row]
-        if not active.any():
-            return None
-        warp = row if self.rows is None else int(self.rows[row])
-        shown = np.where(active, np.broadcast_to(address, (self.warps, 32))[row], 0)
-        mask = int(np.packbits(active, bitorder="little").view("<u4")[0])
-        first_warp = self.memory.first_block * self.memory.warps_per_block
-        return FirstRequest(first_warp + warp, tuple(shown.tolist()), mask)
 
     def _show(self, access: Access, address: npt.NDArray[np.int64], lanes: Mask | None) -> None:
         rows = np.arange(self.warps) if self.rows is None else self.rows
@@ -327,26 +315,26 @@ class NumpyPort:
             observer.on_request(self._index(), access, warps, addresses, active)
 
     def _judge_address(self, counter: SiteCounter, lanes: Mask | None) -> Mask | None:
-        counter.assumed |= self.assumed
+        counter.doubts |= self.way
         if not self.window.taints:
             return None
         level: Levels | None = None
         for slot in self.step.address_slots:
             level = join(level, self.window.taints.get(slot))
-        how_sure = worst(level, lanes)
+        found = collect(level, lanes)
         if self.guard_level is not None:
             # Also a lane that the guard stops might have accessed.
             level = join(level, self.guard_level)
-            how_sure = max(how_sure, worst(self.guard_level, self.group))
-        counter.assumed |= how_sure == INEXACT
-        if level is None or how_sure < UNKNOWN:
+            found |= collect(self.guard_level, self.group)
+        counter.doubts |= found
+        if level is None or not found & UNKNOWN:
             return None
         counter.unknown = True
-        return np.broadcast_to(level != UNKNOWN, (self.warps, 32))
+        return np.broadcast_to(~find_unknown(level), (self.warps, 32))
 
-    def _request(self, known: Mask | None = None) -> Request:
+    def _request(self, space: Space, known: Mask | None = None) -> Request:
         active = self.lanes if known is None else self._and(known)
-        return Request(self.step.instruction, self.rows, self.warps, active)
+        return Request(self.step.instruction, space, self.rows, self.warps, active)
 
     def _and(self, lanes: Mask) -> Mask:
         return lanes if self.lanes is None else lanes & self.lanes
@@ -371,18 +359,3 @@ def _keep_bytes(word: Lanes, count: npt.NDArray[np.int64]) -> Lanes:
     bits = (np.clip(count, 0, 4) * 8).astype(np.uint64)
     mask = ((np.uint64(1) << bits) - np.uint64(1)).astype(np.uint32)
     return word & mask
-
-
-def _stain(pieces: tuple[Piece, ...], active: Mask | None, size_bytes: int, level: Levels, warps: int) -> None:
-    """Marks what an atomic has updated with values that are not wholly known."""
-    for piece in pieces:
-        storage = piece.storage
-        where = np.ones((warps, 32), np.bool_) if active is None else np.broadcast_to(active, (warps, 32))
-        if piece.where is not None:
-            where = where & piece.where
-        index = np.broadcast_to(piece.index, (warps, 32))[where] >> 2
-        if storage.shadow is None:
-            storage.shadow = np.zeros(storage.words.size, np.uint8)
-        worst_level = np.uint8(max(INEXACT, int(level.max())))
-        for k in range(max(1, size_bytes >> 2)):
-            storage.shadow[index + k] = worst_level

@@ -27,7 +27,7 @@ def make_execution(tally: Tally, blocks: int) -> Execution:
         close_site(counter, explain_unknown(kernel, index, tally.origins) if counter.unknown else None)
         for index, counter in sorted(tally.counters.items())
         # As the profiler, which lists no instruction whose lanes were predicated off in every warp that issued it.
-        if counter.lanes or counter.unknown
+        if counter.lanes or counter.unknown or counter.sums.any()
     )
     said = dict(tally.limitations)
     for index in sorted(tally.unknown_conditions):

@@ -22,7 +22,10 @@ V = TypeVar("V")
 class Port(Protocol[V]):
     """What one instruction sees of the machine."""
 
-    algebra: Algebra[V]
+    @property
+    def algebra(self) -> Algebra[V]:
+        """The lane operations."""
+        ...
 
     def read_register(self, index: int, *, uniform: bool = False) -> V:
         """Word. RZ and URZ (index 255) read as zero."""

@@ -9,14 +9,14 @@ import numpy as np
 
 from sectorwise.counting.count import count_requests
 from sectorwise.counting.request import Requests
-from sectorwise.machine.execution import Certainty, Pattern, Site
+from sectorwise.machine.execution import Certainty, FirstRequest, Pattern, Site
 from sectorwise.machine.lanes import ALL_LANES, unpack
+from sectorwise.machine.taint import KNOWN, ORDERED
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.counting.request import Access
-    from sectorwise.machine.execution import FirstRequest
 
     Addresses = npt.NDArray[np.int64]
     Lanes = npt.NDArray[np.bool_]
@@ -59,7 +59,11 @@ class _Kept:
 
 @dataclass(slots=True)
 class SiteCounter:
-    """Running counts of one memory instruction; `sums` in the order of the fields of `Counts`."""
+    """Running counts of one memory instruction; `sums` in the order of the fields of `Counts`.
+
+    `doubts` is all that was uncertain about its addresses, its guard and the way to it; `unknown` says that some
+    requests are not in the counts.
+    """
 
     instruction: int
     access: Access
@@ -67,7 +71,7 @@ class SiteCounter:
     lanes: int = 0
     sums: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(_COUNTS, np.int64))
     modelled: bool = False
-    assumed: bool = False
+    doubts: int = KNOWN
     unknown: bool = False
     memo: dict[bytes, npt.NDArray[np.int64]] = field(default_factory=dict)
     kept: dict[bytes, _Kept] = field(default_factory=dict)
@@ -143,6 +147,22 @@ def record_rows(counter: SiteCounter, keys: Keys, parts: Parts, times: Keys) -> 
     keep_patterns(counter, distinct, parts, counts, sums)
 
 
+def find_first(
+    addresses: Addresses, active: Lanes | None, rows: npt.NDArray[np.intp] | None, first_warp: int
+) -> FirstRequest | None:
+    """The request of the first warp that accesses; None if none does.
+
+    `addresses` broadcast to `[warps, 32]`; `rows` are the warps of the batch, whose first is `first_warp`.
+    """
+    row = 0 if active is None else int(active.any(axis=1).argmax())
+    lanes = np.ones(32, np.bool_) if active is None else active[row]
+    if not lanes.any():
+        return None
+    shown = np.where(lanes, addresses[min(row, len(addresses) - 1)], 0)
+    warp = row if rows is None else int(rows[row])
+    return FirstRequest(first_warp + warp, tuple(shown.tolist()), int(_pack(lanes[None])[0, 0]))
+
+
 def record_silent(counter: SiteCounter, warps: int) -> None:
     """Adds warps that issued without a lane that accessed, or whose access is not known."""
     counter.executed += warps
@@ -151,7 +171,9 @@ def record_silent(counter: SiteCounter, warps: int) -> None:
 def close_site(counter: SiteCounter, unknown_because: str | None) -> Site:
     """The site as the execution reports it."""
     certainty = Certainty.EXACT
-    if counter.assumed:
+    if counter.doubts & ORDERED:
+        certainty = Certainty.SCHEDULE_DEPENDENT
+    elif counter.doubts:
         certainty = Certainty.ASSUMED
     elif counter.modelled:
         certainty = Certainty.MODELLED

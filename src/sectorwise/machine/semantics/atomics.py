@@ -10,8 +10,8 @@ from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.forms import access_of
 from sectorwise.machine.operands import raw_words, unsupported, write_predicate, write_words
 from sectorwise.machine.semantics.half import add_packed
-from sectorwise.machine.semantics.integer import less
 from sectorwise.machine.semantics.memory import address_operand, read_address
+from sectorwise.machine.semantics.minima import less
 
 if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction
@@ -112,6 +112,9 @@ def _compare_and_swap(instruction: Instruction, access: Access) -> Action:
 
 def _update_of(instruction: Instruction, access: Access) -> Update:
     operation = next((name for name in instruction.modifiers if name in _INTEGER_OPERATIONS), None)
+    if instruction.has("POPC"):
+        # POPC.INC adds the number of lanes with one address, and has no bound as INC has.
+        operation = "ADD"
     if operation is None:
         raise unsupported(instruction, "the operation is not known")
     for name, update in _FLOAT_ADDITIONS.items():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sectorwise.binary.ir import Register
+from sectorwise.binary.ir import Constant, Register
 from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.operands import (
     raw_word,
@@ -44,9 +45,23 @@ def read_float(operand: Operand, kind: Float, instruction: Instruction) -> Reade
         case Float.F64:
             return read_double(operand, instruction)
         case Float.F32:
-            return read_single(operand, instruction)
+            read = read_single(operand, instruction)
+            return _keep_nan(operand, instruction, read) if instruction.has("F64") else read
         case _:
             return _read_half(operand, kind, instruction)
+
+
+def _keep_nan(operand: Operand, instruction: Instruction, read: Reader) -> Reader:
+    """Sign modifiers leave a NaN's sign alone on its way to a double, as they do for doubles."""
+    if not isinstance(operand, Register | Constant) or not (operand.negate or operand.absolute):
+        return read
+    plain = read_single(replace(operand, negate=False, absolute=False), instruction)
+
+    def run(port: Port[Value]) -> Value:
+        raw = plain(port)
+        return port.algebra.select(port.algebra.is_nan(raw), raw, read(port))
+
+    return run
 
 
 def _read_half(operand: Operand, kind: Float, instruction: Instruction) -> Reader:

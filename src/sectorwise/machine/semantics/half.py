@@ -261,24 +261,30 @@ def set_register(instruction: Instruction) -> Action:
 
 
 def minimum_maximum(instruction: Instruction) -> Action:
-    """HMNMX2: the smaller of each pair where the predicate holds, else the larger."""
+    """HMNMX2, VHMNMX: the smallest of two or three where the predicate holds, else the largest."""
     kind = format_of(instruction)
     values = tuple(operand for operand in instruction.operands[1:] if not isinstance(operand, Predicate))
     choice = [operand for operand in instruction.operands[1:] if isinstance(operand, Predicate)][-1]
-    a, b = values_of(instruction, values, kind)[:2]
+    readers = values_of(instruction, values, kind)
     minimum, write, keeps_nan = read_predicate(choice), write_word(instruction.operands[0]), instruction.has("NAN")
     if instruction.has("XORSIGN"):
         raise unsupported(instruction, "XORSIGN is not known")
 
+    def extreme(algebra: Algebra[Value], x: Value, y: Value, smaller: Value) -> Value:
+        bits = extreme_bits(algebra, x, y, smaller)
+        bits = algebra.shift_right(bits, algebra.word(16)) if kind is Float.BF16 else bits
+        nan_x, nan_y = algebra.is_nan(x), algebra.is_nan(y)
+        lost = algebra.bit_or(nan_x, nan_y) if keeps_nan else algebra.bit_and(nan_x, nan_y)
+        return algebra.select(lost, algebra.word(0x7FFF), bits)
+
     def run(port: Port[Value]) -> None:
         algebra, smaller = port.algebra, minimum(port)
-        halves = []
-        for x, y in zip(a(port), b(port), strict=True):
-            bits = extreme_bits(algebra, x, y, smaller)
-            bits = algebra.shift_right(bits, algebra.word(16)) if kind is Float.BF16 else bits
-            nan_x, nan_y = algebra.is_nan(x), algebra.is_nan(y)
-            lost = algebra.bit_or(nan_x, nan_y) if keeps_nan else algebra.bit_and(nan_x, nan_y)
-            halves.append(algebra.select(lost, algebra.word(0x7FFF), bits))
-        write(port, algebra.bit_or(halves[0], algebra.shift_left(halves[1], algebra.word(16))))
+        first, *others = (read(port) for read in readers)
+        halves = list(first)
+        for other in others:
+            halves = [
+                algebra.view_float(extreme(algebra, x, y, smaller), kind) for x, y in zip(halves, other, strict=True)
+            ]
+        write(port, pack(algebra, halves[0], halves[1], kind))
 
     return run

@@ -22,7 +22,7 @@ from sectorwise.machine.operands import (
 
 if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction, Operand
-    from sectorwise.machine.algebra import Algebra, Value
+    from sectorwise.machine.algebra import Value
     from sectorwise.machine.operands import Action, Reader, Writer
     from sectorwise.machine.port import Port
 
@@ -184,6 +184,10 @@ def _unsigned_form(operand: Operand) -> Operand:
     return replace(operand, negate=False) if isinstance(operand, Register | Constant) else operand
 
 
+def _complement_form(operand: Operand) -> Operand:
+    return replace(operand, negate=False, invert=True) if isinstance(operand, Register | Constant) else operand
+
+
 def _multiply_add_wide(instruction: Instruction) -> Action:
     """The value of a * b + c in 64 bits; HI keeps the upper word, and its c is a pair too.
 
@@ -193,7 +197,10 @@ def _multiply_add_wide(instruction: Instruction) -> Action:
     signed = not instruction.has("U32")
     negative = _negates(values[0]) != _negates(values[1])
     a, b = raw_word(_unsigned_form(values[0])), raw_word(_unsigned_form(values[1]))
-    c = None if is_zero(values[2]) else read_long(values[2], signed=signed)
+    # A negated addend enters a carry chain as ~c, then 1.
+    complements = any(carries_out) and _negates(values[2])
+    addend = _complement_form(values[2]) if complements else values[2]
+    c = None if is_zero(addend) else read_long(addend, signed=signed)
     write_pair = None if instruction.has("HI") else write_long(destination)
     write_high = write_word(destination) if instruction.has("HI") else None
 
@@ -203,7 +210,8 @@ def _multiply_add_wide(instruction: Instruction) -> Action:
         if negative:
             total = algebra.subtract(algebra.long(0), total)
         over = None
-        for term in _long_terms(port, c, carries_in):
+        ones = [algebra.long(1)] if complements else []
+        for term in _long_terms(port, c, carries_in) + ones:
             product, total = total, algebra.add(total, term)
             carry = algebra.less_unsigned(total, product)
             over = carry if over is None else algebra.bit_or(over, carry)
@@ -232,9 +240,11 @@ def shift_add(instruction: Instruction) -> Action:
         raise unsupported(instruction, "the shift is no immediate")
     count = shift_operand.value & 31
     shifted = _shifted(instruction, values, count)
-    base = None if is_zero(values[1]) else read_word(values[1])
     write = write_word(destination)
     carry_out = carries_out[0] if carries_out else None
+    if carry_out and _negates(values[1]):
+        return _subtract_carrying(write, carry_out, shifted, values[1], carries_in)
+    base = None if is_zero(values[1]) else read_word(values[1])
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
@@ -249,6 +259,23 @@ def shift_add(instruction: Instruction) -> Action:
         write(port, total)
         if carry_out:
             carry_out(port, algebra.predicate(False) if over is None else over)  # noqa: FBT003 - a value
+
+    return run
+
+
+def _subtract_carrying(
+    write: Writer, carry_out: Writer, shifted: Reader, base: Operand, carries_in: list[Reader]
+) -> Action:
+    """A shifted word less another, with the carry of `~base + 1`."""
+    negative = _wide_term(base)
+
+    def run(port: Port[Value]) -> None:
+        algebra = port.algebra
+        total = algebra.add(algebra.extend_zero(shifted(port)), negative(port))
+        for carry in carries_in:
+            total = algebra.add(total, algebra.extend_zero(algebra.from_predicate(carry(port))))
+        write(port, algebra.low(total))
+        carry_out(port, algebra.less_unsigned(algebra.word(0), algebra.high(total)))
 
     return run
 
@@ -274,56 +301,6 @@ def _shifted(instruction: Instruction, values: list[Operand], count: int) -> Rea
     return funnel
 
 
-def less(algebra: Algebra[Value], a: Value, b: Value, *, signed: bool) -> Value:
-    """Whether a < b, read as signed or unsigned."""
-    return algebra.less_signed(a, b) if signed else algebra.less_unsigned(a, b)
-
-
-def minimum_maximum(instruction: Instruction) -> Action:
-    """VIMNMX, IMNMX, UIMNMX: the smaller where the predicate holds, else the larger; VIMNMX3 of three."""
-    values = [operand for operand in instruction.operands[1:] if not isinstance(operand, Predicate)]
-    choice = [operand for operand in instruction.operands[1:] if isinstance(operand, Predicate)][-1]
-    readers, takes_minimum = [read_word(operand) for operand in values], read_predicate(choice)
-    write, signed = write_word(instruction.operands[0]), not instruction.has("U32")
-    relu = instruction.has("RELU")
-
-    def run(port: Port[Value]) -> None:
-        algebra = port.algebra
-        result = readers[0](port)
-        for read in readers[1:]:
-            result = _extreme(port, result, read(port), takes_minimum, signed=signed)
-        if relu:
-            zero = algebra.word(0)
-            result = algebra.select(algebra.less_signed(result, zero), zero, result)
-        write(port, result)
-
-    return run
-
-
-def _extreme(port: Port[Value], a: Value, b: Value, takes_minimum: Reader, *, signed: bool) -> Value:
-    algebra = port.algebra
-    takes_first = algebra.bit_xor(less(algebra, b, a, signed=signed), takes_minimum(port))
-    return algebra.select(takes_first, a, b)
-
-
-def minimum_maximum_long(instruction: Instruction) -> Action:
-    """IMNMX.S64, IMNMX.U64: the smaller long where the first predicate after the operands holds, else the larger."""
-    operands = instruction.operands
-    values = [operand for operand in operands if not isinstance(operand, Predicate)]
-    first = operands.index(values[0])
-    choice = operands[first + len(values)]
-    if any(write_predicate(operand) for operand in operands[:first]):
-        raise unsupported(instruction, "predicates of 64-bit minima are not known")
-    signed = instruction.has("S64")
-    a, b = read_long(values[1], signed=signed), read_long(values[2], signed=signed)
-    takes_minimum, write = read_predicate(choice), write_long(values[0])
-
-    def run(port: Port[Value]) -> None:
-        write(port, _extreme(port, a(port), b(port), takes_minimum, signed=signed))
-
-    return run
-
-
 def add_saturated(instruction: Instruction) -> Action:
     """VIADD.ISAT: the signed sum of two words, held at the ends of its range."""
     if instruction.has("U32"):
@@ -341,37 +318,6 @@ def add_saturated(instruction: Instruction) -> Action:
         total = algebra.select(algebra.less_signed(top, total), top, total)
         total = algebra.select(algebra.less_signed(total, bottom), bottom, total)
         write(port, algebra.low(total))
-
-    return run
-
-
-def add_minimum_maximum(instruction: Instruction) -> Action:
-    """VIADDMNMX: the smaller (or larger) of a + b and c."""
-    destination, *values = [operand for operand in instruction.operands if not isinstance(operand, Predicate)]
-    choice = [operand for operand in instruction.operands if isinstance(operand, Predicate)][-1]
-    a, b, c = (read_word(operand) for operand in values)
-    takes_minimum, write, signed = read_predicate(choice), write_word(destination), not instruction.has("U32")
-    relu = instruction.has("RELU")
-
-    def run(port: Port[Value]) -> None:
-        algebra = port.algebra
-        result = _extreme(port, algebra.add(a(port), b(port)), c(port), takes_minimum, signed=signed)
-        if relu:
-            zero = algebra.word(0)
-            result = algebra.select(algebra.less_signed(result, zero), zero, result)
-        write(port, result)
-
-    return run
-
-
-def absolute(instruction: Instruction) -> Action:
-    """IABS: the signed absolute value; the most negative word stays."""
-    read, write = read_word(instruction.operands[1]), write_word(instruction.operands[0])
-
-    def run(port: Port[Value]) -> None:
-        algebra, value = port.algebra, read(port)
-        zero = algebra.word(0)
-        write(port, algebra.select(algebra.less_signed(value, zero), algebra.subtract(zero, value), value))
 
     return run
 
@@ -408,21 +354,5 @@ def shifted_add(instruction: Instruction) -> Action:
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
         write(port, algebra.add(algebra.shift_left(first(port), count(port)), second(port)))
-
-    return run
-
-
-def absolute_difference(instruction: Instruction) -> Action:
-    """VABSDIFF: |a - b| + c."""
-    destination, *values = [operand for operand in instruction.operands if not isinstance(operand, Predicate)]
-    a, b = read_word(values[0]), read_word(values[1])
-    c = read_word(values[2]) if len(values) > 2 else None
-    write, signed = write_word(destination), not instruction.has("U32")
-
-    def run(port: Port[Value]) -> None:
-        algebra, x, y = port.algebra, a(port), b(port)
-        smaller = less(algebra, x, y, signed=signed)
-        difference = algebra.select(smaller, algebra.subtract(y, x), algebra.subtract(x, y))
-        write(port, difference if c is None else algebra.add(difference, c(port)))
 
     return run

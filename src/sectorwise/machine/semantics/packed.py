@@ -9,7 +9,7 @@ from sectorwise.binary.ir import Predicate, Register
 from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.operands import is_zero, read_predicate, read_word, unsupported, write_word
 from sectorwise.machine.semantics.floats import read_single, rounding_of
-from sectorwise.machine.semantics.integer import less
+from sectorwise.machine.semantics.minima import less
 
 if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction

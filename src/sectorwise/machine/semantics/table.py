@@ -14,6 +14,7 @@ from sectorwise.machine.semantics import (
     integer,
     logic,
     memory,
+    minima,
     moves,
     packed,
     predicates,
@@ -44,9 +45,9 @@ def _minimum_maximum(instruction: Instruction) -> Action:
     if _is_packed(instruction):
         return packed.minimum_maximum(instruction)
     if instruction.has("U64") or instruction.has("S64"):
-        return integer.minimum_maximum_long(instruction)
+        return minima.minimum_maximum_long(instruction)
     adds = "ADD" in instruction.opcode
-    return integer.add_minimum_maximum(instruction) if adds else integer.minimum_maximum(instruction)
+    return minima.add_minimum_maximum(instruction) if adds else minima.minimum_maximum(instruction)
 
 
 SEMANTICS: Mapping[str, Callable[[Instruction], Action]] = {
@@ -70,9 +71,10 @@ SEMANTICS: Mapping[str, Callable[[Instruction], Action]] = {
     "UVIMNMX3": _minimum_maximum,
     "VIADDMNMX": _minimum_maximum,
     "UVIADDMNMX": _minimum_maximum,
-    "IABS": integer.absolute,
-    "UIABS": integer.absolute,
-    "VABSDIFF": integer.absolute_difference,
+    "IABS": minima.absolute,
+    "UIABS": minima.absolute,
+    "UVABSDIFF": minima.absolute_difference,
+    "VABSDIFF": minima.absolute_difference,
     "VABSDIFF4": packed.absolute_difference_bytes,
     "IDP": packed.dot_product,
     "POPC": integer.count_bits,
@@ -121,6 +123,13 @@ SEMANTICS: Mapping[str, Callable[[Instruction], Action]] = {
     "I2FP": conversions.integer_to_float,
     "UI2F": conversions.integer_to_float,
     "UI2FP": conversions.integer_to_float,
+    "UF2I": conversions.float_to_integer,
+    "UF2F": conversions.float_to_float,
+    "UF2FP": conversions.pack_floats,
+    "UFRND": conversions.round_integral,
+    "UI2I": conversions.integer_to_integer,
+    "UI2IP": packed.pack_integers,
+    "UF2IP": packed.pack_floats_as_integers,
     "F2I": conversions.float_to_integer,
     "F2F": conversions.float_to_float,
     "F2FP": conversions.pack_floats,
@@ -160,6 +169,7 @@ SEMANTICS: Mapping[str, Callable[[Instruction], Action]] = {
     "HSETP2": half.set_predicate,
     "HSET2": half.set_register,
     "HMNMX2": half.minimum_maximum,
+    "VHMNMX": half.minimum_maximum,
     # Lanes together.
     "SHFL": warp.shuffle,
     "VOTE": warp.vote,

@@ -14,7 +14,7 @@ from sectorwise.machine.operands import (
     write_predicate,
     write_word,
 )
-from sectorwise.machine.semantics.integer import less
+from sectorwise.machine.semantics.minima import less
 
 if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction
