@@ -17,6 +17,7 @@ from sectorwise.machine.native.values import (
     Kind,
     Operand,
     is_number,
+    like,
     literal,
     make_constant,
     type_text,
@@ -65,11 +66,7 @@ class LlvmAlgebra:
 
     # Integers and, for the logical four, predicates.
     def add(self, a: Operand, b: Operand) -> Operand:
-        if is_number(b, 0):
-            return a
-        if is_number(a, 0):
-            return b
-        return self._fold("add", a, b) or self.writer.binary("add", a, b)
+        return _other_than_zero(a, b) or self._fold("add", a, b) or self.writer.binary("add", a, b)
 
     def subtract(self, a: Operand, b: Operand) -> Operand:
         if is_number(b, 0):
@@ -91,20 +88,12 @@ class LlvmAlgebra:
     def bit_or(self, a: Operand, b: Operand) -> Operand:
         if a.kind is Kind.PREDICATE:
             return self._logical("or", "bit_or", a, b)
-        if is_number(b, 0):
-            return a
-        if is_number(a, 0):
-            return b
-        return self._fold("bit_or", a, b) or self.writer.binary("or", a, b)
+        return _other_than_zero(a, b) or self._fold("bit_or", a, b) or self.writer.binary("or", a, b)
 
     def bit_xor(self, a: Operand, b: Operand) -> Operand:
         if a.kind is Kind.PREDICATE:
             return self._logical("xor", "bit_xor", a, b)
-        if is_number(b, 0):
-            return a
-        if is_number(a, 0):
-            return b
-        return self._fold("bit_xor", a, b) or self.writer.binary("xor", a, b)
+        return _other_than_zero(a, b) or self._fold("bit_xor", a, b) or self.writer.binary("xor", a, b)
 
     def invert(self, a: Operand) -> Operand:
         if a.kind is Kind.PREDICATE:
@@ -146,7 +135,7 @@ class LlvmAlgebra:
         folded = self._fold(name, a, count)
         if folded is not None:
             return folded
-        zero, bits = self._like(a, 0), BITS[a.kind]
+        zero, bits = like(a, 0), BITS[a.kind]
         if count.constant is not None:
             if (count.constant < bits).all():
                 return self.writer.binary(operation, a, count)
@@ -154,17 +143,14 @@ class LlvmAlgebra:
                 return zero
         # A shift by too much is not defined in LLVM; what it gives is not selected.
         shifted = self.writer.binary(operation, a, count)
-        return self.select(self.less_unsigned(count, self._like(a, bits)), shifted, zero)
+        return self.select(self.less_unsigned(count, like(a, bits)), shifted, zero)
 
     def shift_right_signed(self, a: Operand, count: Operand) -> Operand:
         folded = self._fold("shift_right_signed", a, count)
         if folded is not None:
             return folded
-        limit = self._like(a, BITS[a.kind] - 1)
+        limit = like(a, BITS[a.kind] - 1)
         return self.writer.binary("ashr", a, self.select(self.less_unsigned(count, limit), count, limit))
-
-    def _like(self, a: Operand, value: int) -> Operand:
-        return self.word(value) if a.kind is Kind.WORD else self.long(value)
 
     def equal(self, a: Operand, b: Operand) -> Operand:
         return self._fold("equal", a, b) or self.writer.compare("icmp eq", a, b)
@@ -403,3 +389,10 @@ class LlvmAlgebra:
         emitter = self.writer.emitter
         count = emitter.pure(f"call i32 @llvm.cttz.i32(i32 {self.writer.mask(active)}, i1 false)")
         return self._extract(a, emitter.pure(f"and i32 {count}, 31"))
+
+
+def _other_than_zero(a: Operand, b: Operand) -> Operand | None:
+    """The other of two operands where one is zero: what adding or joining bits gives."""
+    if is_number(b, 0):
+        return a
+    return b if is_number(a, 0) else None

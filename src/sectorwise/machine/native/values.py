@@ -88,6 +88,11 @@ def mask_of(constant: npt.NDArray[Any]) -> int:
     return word - (word >> 31 << 32)
 
 
+def like(operand: Operand, value: int) -> Operand:
+    """A constant of an integer operand's kind."""
+    return make_constant(np.full((1, 1), value % (1 << BITS[operand.kind]), _DTYPES[operand.kind]))
+
+
 def is_number(operand: Operand, value: int) -> bool:
     """Whether an integer or predicate is known to be this number, in all lanes."""
     constant = operand.constant
