@@ -22,8 +22,8 @@ from sectorwise.launch.comments import find_launches
 from sectorwise.launch.config import LaunchConfig
 from sectorwise.launch.files import read_launch_file
 from sectorwise.launch.notation import parse_launch
+from sectorwise.machine.engine import execute
 from sectorwise.machine.execution import ExecutionOptions
-from sectorwise.machine.numpy_engine import execute
 from sectorwise.model.kernel_model import model_kernel
 from sectorwise.remedies.propose import propose
 from sectorwise.remedies.workshop import Workshop

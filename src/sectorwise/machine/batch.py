@@ -26,7 +26,7 @@ class Tally:
     """What a launch has counted so far, over all of its batches.
 
     `origins` maps instructions to why what they wrote is not known; `limitations` are what could not be followed,
-    `unknown_conditions` branches whose condition was not known.
+    `unknown_conditions` branches whose condition was not known. `work` counts instructions that frames have run.
     """
 
     program: Program
@@ -41,6 +41,7 @@ class Tally:
     origins: dict[int, str] = field(default_factory=dict)
     limitations: dict[tuple[int, str], None] = field(default_factory=dict)
     unknown_conditions: set[int] = field(default_factory=set)
+    work: int = 0
 
 
 @dataclass(slots=True)

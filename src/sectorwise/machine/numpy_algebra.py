@@ -237,7 +237,7 @@ class NumpyAlgebra:
             narrow = numpy_floats.narrow(a.astype(np.float64), dtype, rounding)
             return numpy_floats.narrow_nan(narrow, a) if a.dtype == np.float64 else numpy_floats.canonical(narrow)
         wider = a.astype(dtype)
-        return wider if kind is Float.F64 else numpy_floats.canonical(wider)
+        return numpy_floats.double_nan(wider, wider) if kind is Float.F64 else numpy_floats.canonical(wider)
 
     def float_from_integer(self, a: Lanes, kind: Float, rounding: Rounding, *, signed: bool) -> Lanes:
         if kind is Float.BF16:

@@ -43,6 +43,10 @@ BLOCKS_IN_A_ROW = 64
 """Basic blocks that a frame runs before others that wait are looked at again."""
 
 
+class WorkLimitError(Exception):
+    """A launch is longer than `ExecutionOptions.work_limit`; nothing of it is kept."""
+
+
 def execute(
     bound: BoundLaunch, options: ExecutionOptions, progress: Callable[[int, int], None] | None = None
 ) -> Execution:
@@ -52,6 +56,7 @@ def execute(
 
     Raises:
         StepLimitError: a warp ran more instructions than `options.step_limit`; the text names the line.
+        WorkLimitError: the launch is longer than `options.work_limit`.
     """
     tally = _open_tally(bound, options)
     total = bound.launch.blocks_total
@@ -137,6 +142,9 @@ def _run_frame(batch: Batch, frame: Frame) -> None:
         block = block_at(tally.program, pc)
         _run_block(batch, frame, port, block)
         steps += block.stop - block.start
+        tally.work += block.stop - block.start
+        if tally.options.work_limit is not None and tally.work > tally.options.work_limit:
+            raise WorkLimitError
         if steps > budget:
             raise StepLimitError(_describe_endless(tally, block))
         pc = block.stop if block.terminator is None else leave_block(batch, frame, window, block.terminator)

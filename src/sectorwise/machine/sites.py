@@ -134,6 +134,19 @@ def keep_patterns(counter: SiteCounter, keys: Keys, parts: Parts, counts: Keys, 
         counter.kept[name] = _Kept(keys[row], parts, counts[row], int(times[row]), int(excess[row]))
 
 
+def record_rows(counter: SiteCounter, keys: Keys, parts: Parts, times: Keys) -> None:
+    """Adds requests that are keys already (see `_make_columns`), each as often as `times` [rows] says."""
+    hashes = keys.view(np.uint64) @ _MULTIPLIERS[: keys.shape[1]]
+    _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+    if not np.array_equal(keys[first][inverse], keys):
+        first = inverse = np.arange(len(keys))
+    distinct, sums = keys[first], np.zeros(len(first), np.int64)
+    np.add.at(sums, inverse, times)
+    counts = _count(counter, distinct, parts)
+    counter.sums += sums @ counts
+    keep_patterns(counter, distinct, parts, counts, sums)
+
+
 def find_first(
     addresses: Addresses, active: Lanes | None, rows: npt.NDArray[np.intp] | None, first_warp: int
 ) -> FirstRequest | None:
