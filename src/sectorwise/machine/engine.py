@@ -48,12 +48,26 @@ def execute(
 def _execute_fastest(
     bound: BoundLaunch, options: ExecutionOptions, progress: Callable[[int, int], None] | None
 ) -> Execution:
+    show = None if progress is None else _only_forward(progress)
     if bound.launch.blocks_total * bound.launch.threads_per_block <= SMALL_THREADS:
         try:
-            return numpy_engine.execute(bound, replace(options, work_limit=SMALL_WORK), None)
+            return numpy_engine.execute(bound, replace(options, work_limit=SMALL_WORK), show)
         except WorkLimitError:
             pass
     try:
-        return execute_native(bound, options, progress)
+        return execute_native(bound, options, show)
     except UnsupportedError:
-        return numpy_engine.execute(bound, options, progress)
+        return numpy_engine.execute(bound, options, show)
+
+
+def _only_forward(progress: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    """A progress that does not fall back where a launch is begun again."""
+    furthest = 0
+
+    def show(done: int, total: int) -> None:
+        nonlocal furthest
+        if done > furthest:
+            furthest = done
+            progress(done, total)
+
+    return show
