@@ -18,10 +18,12 @@ from sectorwise.errors import LaunchError, UnknownKernelError
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.choose import choose_frontend
 from sectorwise.frontends.cuda import CUDA, CudaFrontend
+from sectorwise.frontends.signatures import find_parameter_types
 from sectorwise.launch.comments import find_launches
 from sectorwise.launch.config import LaunchConfig
 from sectorwise.launch.files import read_launch_file
 from sectorwise.launch.notation import parse_launch
+from sectorwise.launch.sketch import sketch_launch
 from sectorwise.machine.engine import execute
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.model.kernel_model import model_kernel
@@ -47,7 +49,7 @@ DEFAULT_DEVICE: Final = "h200"
 """The device whose counters every count was compared with."""
 
 LaunchSource = str | PathLike[str] | LaunchConfig
-"""Launch notation, the path of a launch file, or a launch itself."""
+"""Launch notation, the path of a launch file (a text that ends in `.json` is one), or a launch itself."""
 
 
 def analyze(  # noqa: PLR0913 - the options of the main job
@@ -82,12 +84,12 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     spec = load_device(DEFAULT_DEVICE if device is None else device)
     target = require_sass(spec)
     rules = choose_rules(select, ignore)
+    frontend = choose_frontend(path)
     configs = gather_launches(path, launches, kernel)
 
     names = tuple(dict.fromkeys(config.kernel for config in configs))
     folders = tuple(Path(folder) for folder in include_folders)
     request = CompileRequest(target=target, macros=tuple(macros), include_folders=folders, kernels=names)
-    frontend = choose_frontend(path)
     compilation = frontend.compile(path, request)
     cubin = read_cubin(compilation.cubin, path.as_posix())
     if device is None:
@@ -185,21 +187,30 @@ def gather_launches(
         given = [launches] if isinstance(launches, str | PathLike | LaunchConfig) else launches
         configs = tuple(config for one in given for config in _read_launch(one))
     if not configs:
-        raise LaunchError(
-            f"{path}: no launch is known. Give one with --launch 'kernel<<<grid, block>>>(f32[1024], n=5)', a file of"
-            " them with --launches FILE.json, or write '// sectorwise: launch ...' in the source"
-        )
+        raise LaunchError(_explain_launches(path))
     kept = tuple(config for config in configs if kernel in {None, config.kernel})
     if not kept:
         raise UnknownKernelError(f"no launch of kernel {kernel!r}; {_suggest(kernel or '', _names_of(configs))}")
     return kept
 
 
+def _explain_launches(path: Path) -> str:
+    """How to give a launch; for a source with a comment for each of its kernels, to be filled in."""
+    example = "kernel<<<grid, block>>>(f32[1024], n=5)"
+    ways = f"{path}: no launch is known. Give one with --launch '{example}'"
+    if path.suffix == ".cubin":
+        return f"{ways}, or a file of them with --launches FILE.json"
+    kernels = find_parameter_types(read_source(path).text)
+    sketches = [sketch_launch(name, types) for name, types in kernels.items()] or [example]
+    comments = "".join(f"\n  // sectorwise: launch {sketch}" for sketch in sketches)
+    return f"{ways}, a file of them with --launches FILE.json, or as a comment in the source:{comments}"
+
+
 def _read_launch(launch: LaunchSource) -> tuple[LaunchConfig, ...]:
     match launch:
         case LaunchConfig():
             return (launch,)
-        case str():
+        case str() if not launch.endswith(".json"):
             return (parse_launch(launch, "--launch"),)
         case _:
             return read_launch_file(Path(launch)).cases

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.model.concurrency import Bound
 from sectorwise.model.roofline import Level
-from sectorwise.report.page import Role, clip, paint
+from sectorwise.report.page import Role, fold, paint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,11 +15,6 @@ if TYPE_CHECKING:
     from sectorwise.report.page import Page
 
 _LIMITERS: Final = {"shared": "shared memory", "blocks": "the number of blocks"}
-_BOUNDS: Final = {
-    Bound.LATENCY: "too little in flight",
-    Bound.MEMORY: "the memory is busy",
-    Bound.ISSUE: "the schedulers are busy",
-}
 _LEVELS: Final = {Level.DRAM: "DRAM", Level.L2: "L2", Level.L1: "L1 and shared", Level.ISSUE: "issue"}
 
 
@@ -30,12 +24,11 @@ def write_concurrency(kernel: KernelAnalysis, sm_count: int, page: Page) -> Iter
     if kernel.concurrency is not None:
         lines.append(_write_in_flight(kernel.concurrency))
         if kernel.concurrency.assumed:
-            text = f"assumed: {'; '.join(kernel.concurrency.assumed)}"
-            lines += wrap(text, max(page.width, 40), initial_indent="    ", subsequent_indent="      ")
+            lines.append(f"    assumed: {'; '.join(kernel.concurrency.assumed)}")
     lines.extend(_write_roofline(kernel.roofline))
     for line in lines:
-        text = clip(page, line.removeprefix("!"), page.width)
-        yield paint(page, Role.FAIR, text) if line.startswith("!") else text
+        for text in fold(page, line.removeprefix("!")):
+            yield paint(page, Role.FAIR, text) if line.startswith("!") else text
 
 
 def _write_occupancy(kernel: KernelAnalysis) -> Iterator[str]:
@@ -57,7 +50,7 @@ def _name_cliffs(cliffs: CliffsUse, limiter: str) -> str:
             parts.append(f"{cliff.gain.blocks_per_sm} up to {cliff.gain.last:,} {unit}")
         if cliff.loss is not None:
             parts.append(f"{cliff.loss.blocks_per_sm or 'none'} from {cliff.loss.first:,} {unit}")
-    return ", ".join(parts)
+    return f"it would be {', '.join(parts)}" if parts else ""
 
 
 def _count_blocks(blocks: int) -> str:
@@ -83,9 +76,10 @@ def _write_waves(waves: WavesUse, sm_count: int) -> str:
 def _write_in_flight(found: ConcurrencyUse) -> str:
     mark = "!" if found.bound is Bound.LATENCY and found.memory_busy < 0.7 else ""
     kept, needed = found.in_flight_bytes_per_sm / 1000, found.needed_bytes_per_sm / 1000
+    busy = "the schedulers are busy" if found.bound is Bound.ISSUE else f"DRAM {found.memory_busy:.0%} busy"
     return (
         f"{mark}  in flight {kept:.3g} KB an SM ({needed:.3g} KB fill DRAM): "
-        f"{found.load_gbs / 1000:.2g} TB/s, {_BOUNDS[found.bound]}"
+        f"loads {found.load_gbs / 1000:.2g} TB/s, {busy.replace('%', ' %')}"
     )
 
 
@@ -95,7 +89,7 @@ def _write_roofline(found: RooflineUse) -> Iterator[str]:
     ]
     if found.operations:
         times.append(f"{found.data_type} {write_time(found.compute_ns)}")
-    yield "  at least: " + " · ".join(times)
+    yield "  time at least: " + " · ".join(times)
     if not found.operations:
         return
     level = next((each for each in found.levels if each.level == found.bound), None)
