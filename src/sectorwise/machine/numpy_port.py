@@ -204,6 +204,35 @@ class NumpyPort:
         """Counts a request and updates lane after lane."""
         size_bytes = min(access.width_bytes, 4 * words)
         pieces, active = self._access(access, _signed(address), size_bytes)
+        seen = self._update(access, pieces, active, update, size_bytes, inexact=inexact)
+        self.level = join(self.level, level_of(ORDERED))
+        if words == 1:
+            return [seen.astype(np.uint32)]
+        return [seen.astype(np.uint32), (seen >> np.uint64(32)).astype(np.uint32)]
+
+    def atomic_words(
+        self, access: Access, address: Lanes, updates: Sequence[Callable[[Algebra[Any], Lanes], Lanes]]
+    ) -> Sequence[Lanes]:
+        """Counts one request and updates word after word, each lane after lane."""
+        pieces, active = self._access(access, _signed(address), access.width_bytes)
+        seen: list[Lanes] = []
+        for k, update in enumerate(updates):
+            words = tuple(Piece(piece.storage, piece.index + 4 * k, piece.where) for piece in pieces)
+            seen.append(self._update(access, words, active, update, 4, inexact=True).astype(np.uint32))
+        self.level = join(self.level, level_of(ORDERED))
+        return seen
+
+    def _update(
+        self,
+        access: Access,
+        pieces: tuple[Piece, ...],
+        active: Mask | None,
+        update: Callable[[Algebra[Any], Lanes], Lanes],
+        size_bytes: int,
+        *,
+        inexact: bool,
+    ) -> Lanes:
+        """What each lane sees of an update in lane order; memory becomes as doubtful as the update is."""
         if inexact:
             self.level = join(self.level, INEXACT_LEVEL)
         _, taint = read_words(pieces, size_bytes, self.warps)
@@ -215,10 +244,7 @@ class NumpyPort:
             self.level = join(self.level, level_of(ORDERED))
         if self.level is not None:
             stain_words(pieces, size_bytes, active, self.warps, collect(self.level, None))
-        self.level = join(self.level, level_of(ORDERED))
-        if words == 1:
-            return [seen.astype(np.uint32)]
-        return [seen.astype(np.uint32), (seen >> np.uint64(32)).astype(np.uint32)]
+        return seen
 
     def copy_async(
         self, access: Access, shared_address: Lanes, global_address: Lanes, source_bytes: Lanes | None
