@@ -65,6 +65,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     ignore: Sequence[str] = (),
     remedies: bool = False,
     keep_outputs: bool = False,
+    follow_caches: bool = True,
     progress: Callable[[int, int], None] | None = None,
 ) -> Analysis:
     """Execute launches of the kernels of a file, every lane of them, and count what their memory instructions do.
@@ -75,7 +76,8 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `select` and `ignore` are codes of rules
     or their beginnings (`SW2`); all rules are checked where `select` is empty. `remedies` looks for changes of a `.cu`
     file that cost less and change no value, by compiling and executing them. `keep_outputs` keeps the final buffers in
-    `outputs`. `progress` is called with the blocks executed so far and in all.
+    `outputs`. Without `follow_caches` there is no `traffic`, which takes about a second a launch. `progress` is
+    called with the blocks executed so far and in all.
 
     Raises:
         SectorwiseError: one of its kinds, with a text for people, where the work cannot go on.
@@ -98,7 +100,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     # Every launch is checked before the first one runs: a typing error must not cost a long run.
     bound = [bind_launch(cubin, compilation, config, spec) for config in configs]
     options = options or ExecutionOptions()
-    models = execute_all(bound, options, progress)
+    models = execute_all(bound, options, progress, follow_caches=follow_caches)
     run = make_runner(path, request, spec, options) if remedies and isinstance(frontend, CudaFrontend) else None
 
     def name(file: str) -> str:
@@ -145,13 +147,17 @@ def make_runner(path: Path, request: CompileRequest, device: DeviceSpec, options
         compilation = CUDA.compile_text(path, text, request)
         cubin = read_cubin(compilation.cubin, path.as_posix())
         bound = bind_launch(cubin, compilation, config, device)
-        return model_kernel(bound, execute(bound, options))
+        return model_kernel(bound, execute(bound, options), follow_caches=False)
 
     return run
 
 
 def execute_all(
-    launches: Sequence[BoundLaunch], options: ExecutionOptions, progress: Callable[[int, int], None] | None
+    launches: Sequence[BoundLaunch],
+    options: ExecutionOptions,
+    progress: Callable[[int, int], None] | None,
+    *,
+    follow_caches: bool = True,
 ) -> Iterator[KernelModel]:
     """Execute the launches one after the other, and say what follows from the counts of each.
 
@@ -161,7 +167,7 @@ def execute_all(
     before = 0
     for bound in launches:
         execution = execute(bound, options, _shift(progress, before, total))
-        yield model_kernel(bound, execution)
+        yield model_kernel(bound, execution, follow_caches=follow_caches)
         before += bound.launch.blocks_total
 
 

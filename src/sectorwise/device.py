@@ -157,6 +157,25 @@ class MemoryTiming:
 
 
 @dataclass(frozen=True, slots=True)
+class CacheBehaviour:
+    """How the caches of a device behave, as far as counters tell; a part of it describes no circuit but fits them.
+
+    `gpcs` groups of SMs, whose requests for one line within `merge_window_cycles` of each other travel to the L2
+    together, `merge_most` at most; blocks of one SM are apart by `merge_skew_cycles` in the mean. The caches have
+    `l1_ways` and `l2_ways` lines a set. `dirty_before_bytes` lie dirty in the L2 when a profiled launch begins.
+    """
+
+    source: Source
+    gpcs: int
+    l1_ways: int
+    l2_ways: int
+    merge_most: int
+    merge_window_cycles: float
+    merge_skew_cycles: float
+    dirty_before_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceSpec:
     """One GPU of `vendor` NVIDIA or AMD.
 
@@ -165,7 +184,7 @@ class DeviceSpec:
     of the product's name; `memory_bandwidth_gbs` the theoretical 1e9 bytes/s. `dram_fetch_bytes` is what one missed
     sector fetches; `l2_read_gbs` what all SMs together were seen to read from the L2. `latency_from` names the nearest
     device whose latencies were measured, if this one's were not; `memory_timing` is None where bytes in flight were
-    not measured.
+    not measured, `caches` where the caches were not.
     """
 
     id: str
@@ -195,6 +214,7 @@ class DeviceSpec:
     latency_from: str | None = None
     bandwidths: tuple[Bandwidth, ...] = ()
     memory_timing: MemoryTiming | None = None
+    caches: CacheBehaviour | None = None
     notes: tuple[str, ...] = ()
     provenance: tuple[Provenance, ...] = field(default=(), repr=False)
 
@@ -316,6 +336,7 @@ def _load(identifier: str) -> DeviceSpec:
         latency_from=data.get("latency_from"),
         bandwidths=tuple(Bandwidth(**_resolve(row, sources)) for row in data.get("bandwidths", ())),
         memory_timing=MemoryTiming(**_resolve(data["memory_timing"], sources)) if "memory_timing" in data else None,
+        caches=CacheBehaviour(**_resolve(data["caches"], sources)) if "caches" in data else None,
         notes=tuple(data.get("notes", ())),
         provenance=_read_provenance(data),
         **_values(data["numbers"]),

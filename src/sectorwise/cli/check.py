@@ -98,6 +98,7 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     metavar="FILE",
     help="Write there, not to stdout.",
 )
+@click.option("--no-caches", is_flag=True, help="Do not follow the caches: no traffic, a faster answer.")
 @click.option(
     "--step-limit",
     type=click.IntRange(min=1),
@@ -122,6 +123,7 @@ def check(
     baseline_to_write: Path | None,
     form: str,
     output: Path | None,
+    no_caches: bool,
     step_limit: int,
 ) -> None:
     """Execute the kernels of SOURCE (.cu or .cubin) and show what each memory instruction costs.
@@ -143,6 +145,7 @@ def check(
             select=split_codes(select) or settings.select,
             ignore=split_codes(ignore) or settings.ignore,
             remedies=remedies,
+            follow_caches=not no_caches,
             progress=progress,
         )
     write_text(_FORMATS[form](analysis, describe_page(sys.stdout) if output is None else Page()), output)

@@ -58,7 +58,7 @@ def execute(
         StepLimitError: a warp ran more instructions than `options.step_limit`; the text names the line.
         WorkLimitError: the launch is longer than `options.work_limit`.
     """
-    tally = _open_tally(bound, options)
+    tally = open_tally(bound, options)
     total = bound.launch.blocks_total
     size = _blocks_in_batch(bound, options)
     with np.errstate(all="ignore"):
@@ -69,7 +69,20 @@ def execute(
     return make_execution(tally, total)
 
 
-def _open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
+def run_blocks(tally: Tally, first_block: int, blocks: int) -> None:
+    """Runs some neighbouring blocks of a launch that `open_tally` began, for what observers see of them.
+
+    Raises:
+        StepLimitError: as `execute`; and whatever an observer raises to end it.
+    """
+    size = _blocks_in_batch(tally.bound, tally.options)
+    with np.errstate(all="ignore"):
+        for first in range(first_block, first_block + blocks, size):
+            _run_batch(open_batch(tally, first, min(size, first_block + blocks - first)))
+
+
+def open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
+    """A launch of which nothing has run yet."""
     program = decode(bound.kernel)
     count = len(bound.kernel.instructions)
     limitations: dict[tuple[int, str], None] = {}

@@ -11,7 +11,7 @@ from sectorwise.report.page import Role, fold, paint
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sectorwise.analysis.data import CliffsUse, ConcurrencyUse, KernelAnalysis, RooflineUse, WavesUse
+    from sectorwise.analysis.data import CliffsUse, ConcurrencyUse, KernelAnalysis, RooflineUse, TrafficUse, WavesUse
     from sectorwise.report.page import Page
 
 _LIMITERS: Final = {"shared": "shared memory", "blocks": "the number of blocks"}
@@ -25,6 +25,8 @@ def write_concurrency(kernel: KernelAnalysis, sm_count: int, page: Page) -> Iter
         lines.append(_write_in_flight(kernel.concurrency))
         if kernel.concurrency.assumed:
             lines.append(f"    assumed: {'; '.join(kernel.concurrency.assumed)}")
+    if kernel.traffic is not None:
+        lines.append(_write_traffic(kernel.traffic))
     lines.extend(_write_roofline(kernel.roofline))
     for line in lines:
         for text in fold(page, line.removeprefix("!")):
@@ -81,6 +83,22 @@ def _write_in_flight(found: ConcurrencyUse) -> str:
         f"{mark}  in flight {kept:.3g} KB an SM ({needed:.3g} KB fill DRAM): "
         f"loads {found.load_gbs / 1000:.2g} TB/s, {busy.replace('%', ' %')}"
     )
+
+
+def _write_traffic(found: TrafficUse) -> str:
+    hits, reads = 32 * found.l1_hit_sectors, 32 * found.l2_sectors_read_from_sm
+    return (
+        f"  from L1 {write_amount(hits)}, from L2 {write_amount(reads)}, DRAM read "
+        f"{write_amount(found.dram_bytes_read)}, written {write_amount(found.dram_bytes_write)} ({found.certainty})"
+    )
+
+
+def write_amount(count_bytes: float) -> str:
+    """`0 B`, `12.3 KB`, `2.04 GB`: three digits, powers of ten."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count_bytes >= 0.9995 * size:
+            return f"{count_bytes / size:.3g} {unit}"
+    return f"{count_bytes:.0f} B"
 
 
 def _write_roofline(found: RooflineUse) -> Iterator[str]:
