@@ -85,7 +85,7 @@ def generate(seed: int) -> FuzzKernel:
 
     functions = _write_functions(stream, seed, lists, scope.names) if family in ("control", "mixed", "memory") else []
     _declare_mutable(scope)
-    _fill(scope, family, lists, threads, output, [name for name, _ in functions], place)
+    _fill(scope, seed, family, lists, threads, output, [name for name, _ in functions], place)
     for kind, name in scope.mutable:
         scope.emit(place(kind, name))
     name = f"fuzz_{seed}"
@@ -166,6 +166,7 @@ def _declare_mutable(scope: Scope) -> None:
 
 def _fill(
     scope: Scope,
+    seed: int,
     family: str,
     lists: Lists,
     threads: int,
@@ -178,6 +179,8 @@ def _fill(
     controls = {"control": 35, "mixed": 12, "warp": 15, "memory": 8}.get(family, 6)
     memories = {"memory": 45, "mixed": 8}.get(family, 0)
     calls = 10 if functions else 0
+    # A kernel that calls through pointers carries every such function of its file: a few kernels in each.
+    pointers = seed % 4 == 1 and family == "mixed"
     for _ in range(length):
         drawn = stream.below(100)
         if drawn < controls:
@@ -185,7 +188,7 @@ def _fill(
         elif drawn < controls + memories:
             add_memory(scope, threads, output) if stream.chance(88) else add_local_array(scope, output)
         elif drawn < controls + memories + calls:
-            add_call(scope, functions, output)
+            add_call(scope, functions, output, pointers=pointers)
         else:
             add_operation(scope, lists, output)
     if stream.chance(40):

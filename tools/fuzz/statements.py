@@ -199,14 +199,16 @@ def add_local_array(scope: Scope, output: Callable[[str, str], None]) -> None:
         output("d", name)
 
 
-def add_call(scope: Scope, functions: Sequence[str], output: Callable[[str, str], None] | None) -> None:
+def add_call(
+    scope: Scope, functions: Sequence[str], output: Callable[[str, str], None] | None, *, pointers: bool
+) -> None:
     """A call of a function that is not inlined, by name or through a pointer, or of one that calls itself."""
     stream = scope.stream
     name = scope.name("u")
     arguments = f"{choose_value(scope, 'u')}, {choose_value(scope, 'f')}, {choose_value(scope, 'd')}"
     first, second = stream.pick(functions), stream.pick(functions)
     match stream.below(4):
-        case 0 if first != second:
+        case 0 | 1 if pointers and first != second:
             pointer = scope.name("z")
             scope.emit(
                 f"unsigned (*{pointer})(unsigned, float, unsigned long long, unsigned) ="

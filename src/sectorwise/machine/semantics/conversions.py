@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sectorwise.binary.ir import Constant, Register
+from sectorwise.binary.ir import Constant, FloatImmediate, Immediate, Register
 from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.operands import (
+    float_bits,
     raw_word,
     read_long,
     read_word,
@@ -65,8 +66,11 @@ def _keep_nan(operand: Operand, instruction: Instruction, read: Reader) -> Reade
 
 
 def _read_half(operand: Operand, kind: Float, instruction: Instruction) -> Reader:
-    if not isinstance(operand, Register):
-        raise unsupported(instruction, "a register is expected for a half")
+    if isinstance(operand, FloatImmediate | Immediate):
+        number = float_bits(operand, kind, 0)
+        return lambda port: port.algebra.view_float(port.algebra.word(number), kind)
+    if not isinstance(operand, Register | Constant):
+        raise unsupported(instruction, "a half is expected")
     read = raw_word(operand)
     shift = 16 if any(name.startswith("H1") for name in operand.suffixes) else 0
     clears, flips = operand.absolute, operand.negate

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import Constant, FloatImmediate, Immediate, Predicate, Register
@@ -260,22 +261,32 @@ def set_register(instruction: Instruction) -> Action:
     return run
 
 
+def _without_sign(operand: Operand) -> Operand:
+    """The operand as it lies in the register."""
+    return replace(operand, absolute=False, negate=False) if isinstance(operand, Register | Constant) else operand
+
+
 def minimum_maximum(instruction: Instruction) -> Action:
-    """HMNMX2: the smaller of each pair where the predicate holds, else the larger."""
+    """HMNMX2: the smaller of each pair where the predicate holds, else the larger; with XORSIGN of both signs."""
     kind = format_of(instruction)
     values = tuple(operand for operand in instruction.operands[1:] if not isinstance(operand, Predicate))
     choice = [operand for operand in instruction.operands[1:] if isinstance(operand, Predicate)][-1]
     a, b = values_of(instruction, values, kind)[:2]
     minimum, write, keeps_nan = read_predicate(choice), write_word(instruction.operands[0]), instruction.has("NAN")
-    if instruction.has("XORSIGN"):
-        raise unsupported(instruction, "XORSIGN is not known")
+    signs = values_of(instruction, tuple(_without_sign(value) for value in values), kind)[:2]
+    takes_signs = instruction.has("XORSIGN")
 
     def run(port: Port[Value]) -> None:
         algebra, smaller = port.algebra, minimum(port)
         halves = []
-        for x, y in zip(a(port), b(port), strict=True):
+        signed = zip(*(read(port) for read in signs), strict=True) if takes_signs else ()
+        differs = [algebra.bit_xor(*(half_bits(algebra, value, kind) for value in pair)) for pair in signed]
+        for place, (x, y) in enumerate(zip(a(port), b(port), strict=True)):
             bits = extreme_bits(algebra, x, y, smaller)
             bits = algebra.shift_right(bits, algebra.word(16)) if kind is Float.BF16 else bits
+            if takes_signs:
+                sign = algebra.bit_and(differs[place], algebra.word(0x8000))
+                bits = algebra.bit_or(algebra.bit_and(bits, algebra.word(0x7FFF)), sign)
             nan_x, nan_y = algebra.is_nan(x), algebra.is_nan(y)
             lost = algebra.bit_or(nan_x, nan_y) if keeps_nan else algebra.bit_and(nan_x, nan_y)
             halves.append(algebra.select(lost, algebra.word(0x7FFF), bits))

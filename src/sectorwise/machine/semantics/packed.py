@@ -12,7 +12,7 @@ from sectorwise.machine.semantics.floats import read_single, rounding_of
 from sectorwise.machine.semantics.minima import less
 
 if TYPE_CHECKING:
-    from sectorwise.binary.ir import Instruction
+    from sectorwise.binary.ir import Instruction, Operand
     from sectorwise.machine.algebra import Algebra, Value
     from sectorwise.machine.operands import Action, Reader
     from sectorwise.machine.port import Port
@@ -232,16 +232,18 @@ def round_to_tf32(instruction: Instruction) -> Action:
 
 
 def pack_bytes(instruction: Instruction) -> Action:
-    """F2FP to E4M3 or E5M2: two singles to 8-bit floats, saturated, the second lowest, below the low half of c."""
+    """F2FP to E4M3 or E5M2: two singles or halves to 8-bit floats, saturated, the second below the low half of c."""
     small = instruction.has("E4M3")
-    if (
-        not instruction.has("SATFINITE")
-        or not instruction.has("F32")
-        or rounding_of(instruction) is not Rounding.NEAREST
-    ):
+    if not instruction.has("SATFINITE") or rounding_of(instruction) is not Rounding.NEAREST:
         raise unsupported(instruction, "only saturated rounding to nearest is known")
-    destination, a, b, c = instruction.operands
-    first, second, third = read_single(a, instruction), read_single(b, instruction), read_word(c)
+    destination, *values, c = instruction.operands
+    if instruction.has("F32") and len(values) == 2:
+        first, second = (read_single(value, instruction) for value in values)
+    elif instruction.has("F16") and len(values) == 1:
+        first, second = _read_half(values[0], 16), _read_half(values[0], 0)
+    else:
+        raise unsupported(instruction, "two singles or a pair of halves is expected")
+    third = read_word(c)
     write, relu = write_word(destination), instruction.has("RELU")
 
     def byte(algebra: Algebra[Value], value: Value) -> Value:
@@ -265,6 +267,18 @@ def pack_bytes(instruction: Instruction) -> Action:
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
         write(port, _side_by_side(port, byte(algebra, first(port)), byte(algebra, second(port)), third(port), 8))
+
+    return run
+
+
+def _read_half(operand: Operand, start: int) -> Reader:
+    """A reader of one f16 of a pair, as a single."""
+    read = read_word(operand)
+
+    def run(port: Port[Value]) -> Value:
+        algebra = port.algebra
+        half = algebra.view_float(algebra.shift_right(read(port), algebra.word(start)), Float.F16)
+        return algebra.convert_float(half, Float.F32, Rounding.NEAREST)
 
     return run
 
