@@ -123,7 +123,7 @@ def main() -> None:
         process.start()
         while True:
             try:
-                key, value = queue.get(timeout=60)
+                key, value = queue.get(timeout=20)
             except Exception:  # noqa: BLE001 - whatever ended the process, the next file is to run
                 print("stopped in", path.name, "after", len(sums), flush=True)
                 process.kill()

@@ -9,6 +9,7 @@ from sectorwise.binary.ir import Constant, FloatImmediate, Immediate, Register
 from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.operands import (
     float_bits,
+    is_zero,
     raw_word,
     read_long,
     read_word,
@@ -16,7 +17,7 @@ from sectorwise.machine.operands import (
     write_long,
     write_word,
 )
-from sectorwise.machine.semantics.floats import finish_single, read_double, read_single, rounding_of, saturate
+from sectorwise.machine.semantics.floats import drop_negative, finish_single, read_double, read_single, rounding_of, saturate
 from sectorwise.machine.semantics.half import half_bits
 from sectorwise.machine.semantics.packed import clamp, pack_bytes, round_to_tf32, unpack_bytes
 
@@ -144,7 +145,9 @@ def float_to_integer(instruction: Instruction) -> Action:
         if bits < size:
             result = clamp(algebra, result, bits, signed=signed, signed_source=signed)
         if not nan_is_zero:
-            lost = algebra.long(1 << 63) if size == 64 else algebra.word(1 << 31)
+            # The sign bit of the integer, which fills the rest of the register where the integer has a sign.
+            top = -(1 << bits - 1) if signed else 1 << bits - 1
+            lost = algebra.long(top) if size == 64 else algebra.word(top)
             result = algebra.select(algebra.is_nan(value), lost, result)
         write(port, result)
 
@@ -184,14 +187,17 @@ def pack_floats(instruction: Instruction) -> Action:
         raise unsupported(instruction, "floats of 4 and 6 bits are not known")
     kind = Float.BF16 if instruction.has("BF16") else Float.F16
     destination, a, b = instruction.operands[:3]
+    if instruction.has("MERGE_C"):
+        # One single, into the low half; what the other half would be is not known, as no compiler asks for it.
+        if not is_zero(b):
+            raise unsupported(instruction, "a zero is expected behind the number")
+        a, b = b, a
     upper, lower = read_single(a, instruction), read_single(b, instruction)
     write, rounding, relu = write_word(destination), rounding_of(instruction), instruction.has("RELU")
 
     def half(algebra: Algebra[Value], value: Value) -> Value:
         if relu:
-            zero = algebra.number(0.0, Float.F32)
-            keeps = algebra.bit_or(algebra.float_less(zero, value), algebra.is_nan(value))
-            value = algebra.select(keeps, value, zero)
+            value = drop_negative(algebra, value, Float.F32)
         converted = algebra.convert_float(value, kind, rounding)
         return half_bits(algebra, converted, kind)
 

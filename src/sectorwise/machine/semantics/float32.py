@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sectorwise.binary.ir import Predicate
+from sectorwise.binary.ir import FloatImmediate, Immediate, Predicate
 from sectorwise.machine.algebra import Float
 from sectorwise.machine.operands import (
     SIGN_WORD,
@@ -179,7 +179,10 @@ def approximate(instruction: Instruction) -> Action:
 def _approximate_upper(instruction: Instruction, function: str) -> Action:
     """RCP64H, RSQ64H: the upper word of a double's function, from its upper word."""
     destination, source = instruction.operands[:2]
-    read, write = raw_word(source), write_word(destination)
+    # A number is printed as the double whose upper word the instruction holds.
+    number = instruction.encoding >> 32 & 0xFFFFFFFF if isinstance(source, FloatImmediate | Immediate) else None
+    read = raw_word(source) if number is None else raw_word(Immediate(number))
+    write = write_word(destination)
 
     def run(port: Port[Value]) -> None:
         port.mark_inexact()

@@ -16,7 +16,7 @@ from sectorwise.machine.operands import (
     write_predicate,
     write_word,
 )
-from sectorwise.machine.semantics.floats import FLOAT_COMPARISONS, compare_floats, extreme_bits, saturate
+from sectorwise.machine.semantics.floats import FLOAT_COMPARISONS, compare_floats, drop_negative, extreme_bits, saturate
 from sectorwise.machine.semantics.predicates import COMBINATIONS, combine, pick
 
 if TYPE_CHECKING:
@@ -49,17 +49,18 @@ def values_of(instruction: Instruction, operands: tuple[Operand, ...], kind: Flo
             if not isinstance(lower, FloatImmediate | Immediate):
                 lower = upper
             bits = float_bits(upper, kind, 0) << 16 | float_bits(lower, kind, 0)
-            readers.append(_read_bits(bits, kind))
+            readers.append(_read_bits(bits, kind, flushes=instruction.has("FTZ")))
             continue
         place += 1
         readers.append(_read_packed(instruction, operand, kind))
     return readers
 
 
-def _read_bits(bits: int, kind: Float) -> PairReader:
+def _read_bits(bits: int, kind: Float, *, flushes: bool) -> PairReader:
     def run(port: Port[Value]) -> Pair:
         algebra = port.algebra
-        return algebra.view_float(algebra.word(bits & 0xFFFF), kind), algebra.view_float(algebra.word(bits >> 16), kind)
+        low, high = (algebra.view_float(algebra.word(half), kind) for half in (bits & 0xFFFF, bits >> 16))
+        return (algebra.flush_denormals(low), algebra.flush_denormals(high)) if flushes else (low, high)
 
     return run
 
@@ -104,25 +105,46 @@ def pack(algebra: Algebra[Value], low: Value, high: Value, kind: Float) -> Value
     return algebra.bit_or(half_bits(algebra, low, kind), upper)
 
 
-def fma_half(algebra: Algebra[Value], a: Value, b: Value, c: Value, kind: Float) -> Value:
+def fma_half(algebra: Algebra[Value], a: Value, b: Value, c: Value, kind: Float, *, flushes: bool = False) -> Value:
     """The value of a * b + c, rounded once to the format."""
-    if kind is Float.F16:
+    if kind is Float.F16 and not flushes:
         return algebra.float_fma(a, b, c, Rounding.NEAREST)
-    return algebra.convert_float(algebra.float_fma(a, b, c, Rounding.ODD), kind, Rounding.NEAREST)
+    first, second, third = (_widen(algebra, value, kind) for value in (a, b, c))
+    return _narrow(algebra, algebra.float_fma(first, second, third, Rounding.ODD), kind)
 
 
-def add_half(algebra: Algebra[Value], a: Value, b: Value, kind: Float) -> Value:
+def add_half(algebra: Algebra[Value], a: Value, b: Value, kind: Float, *, flushes: bool = False) -> Value:
     """The sum a + b, rounded once to the format."""
-    if kind is Float.F16:
+    if kind is Float.F16 and not flushes:
         return algebra.float_add(a, b, Rounding.NEAREST)
-    return algebra.convert_float(algebra.float_add(a, b, Rounding.ODD), kind, Rounding.NEAREST)
+    return _narrow(algebra, algebra.float_add(_widen(algebra, a, kind), _widen(algebra, b, kind), Rounding.ODD), kind)
 
 
-def multiply_half(algebra: Algebra[Value], a: Value, b: Value, kind: Float) -> Value:
+def multiply_half(algebra: Algebra[Value], a: Value, b: Value, kind: Float, *, flushes: bool = False) -> Value:
     """The product a * b, rounded once to the format."""
-    if kind is Float.F16:
+    if kind is Float.F16 and not flushes:
         return algebra.float_multiply(a, b, Rounding.NEAREST)
-    return algebra.convert_float(algebra.float_multiply(a, b, Rounding.ODD), kind, Rounding.NEAREST)
+    product = algebra.float_multiply(_widen(algebra, a, kind), _widen(algebra, b, kind), Rounding.ODD)
+    return _narrow(algebra, product, kind)
+
+
+_TINY_HALF = 2.0**-14 - 2.0**-26
+"""Below this, rounding to the eleven bits of a half stays below the smallest normal one, if exponents had no end."""
+
+
+def _widen(algebra: Algebra[Value], value: Value, kind: Float) -> Value:
+    return algebra.convert_float(value, Float.F32, Rounding.NEAREST) if kind is Float.F16 else value
+
+
+def _narrow(algebra: Algebra[Value], odd: Value, kind: Float) -> Value:
+    """A single that is rounded to odd, as a half whose tiny values are flushed, or as a bfloat16."""
+    rounded = algebra.convert_float(odd, kind, Rounding.NEAREST)
+    if kind is not Float.F16:
+        return rounded
+    size = algebra.view_float(algebra.bit_and(algebra.view_bits(odd), algebra.word(0x7FFFFFFF)), Float.F32)
+    is_tiny = algebra.float_less(size, algebra.number(_TINY_HALF, Float.F32))
+    zero = algebra.bit_and(algebra.view_bits(rounded), algebra.word(0x8000))
+    return algebra.select(is_tiny, algebra.view_float(zero, Float.F16), rounded)
 
 
 def add_packed(algebra: Algebra[Value], a: Value, b: Value, kind: Float) -> Value:
@@ -143,9 +165,7 @@ def _finish(instruction: Instruction, kind: Float) -> Callable[[Algebra[Value], 
         if saturates:
             value = saturate(algebra, value, kind)
         if relu:
-            zero = algebra.number(0.0, kind)
-            keeps = algebra.bit_or(algebra.float_less(zero, value), algebra.is_nan(value))
-            value = algebra.select(keeps, value, zero)
+            value = drop_negative(algebra, value, kind)
         return value
 
     return run
@@ -154,13 +174,14 @@ def _finish(instruction: Instruction, kind: Float) -> Callable[[Algebra[Value], 
 def multiply_add(instruction: Instruction) -> Action:
     """HFMA2, HFMA2.MMA: two fused multiply-adds."""
     kind = format_of(instruction)
+    flushes = instruction.has("FTZ")
     a, b, c = values_of(instruction, instruction.operands[1:], kind)[:3]
     write, finish = write_word(instruction.operands[0]), _finish(instruction, kind)
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
         halves = [
-            finish(algebra, fma_half(algebra, x, y, z, kind)) for x, y, z in zip(a(port), b(port), c(port), strict=True)
+            finish(algebra, fma_half(algebra, x, y, z, kind, flushes=flushes)) for x, y, z in zip(a(port), b(port), c(port), strict=True)
         ]
         write(port, pack(algebra, halves[0], halves[1], kind))
 
@@ -170,6 +191,7 @@ def multiply_add(instruction: Instruction) -> Action:
 def add(instruction: Instruction) -> Action:
     """HADD2: two sums; HADD2.F32 widens the low halves and adds as singles."""
     kind = format_of(instruction)
+    flushes = instruction.has("FTZ")
     a, b = values_of(instruction, instruction.operands[1:], kind)[:2]
     write, finish = write_word(instruction.operands[0]), _finish(instruction, kind)
     if instruction.has("F32"):
@@ -184,7 +206,7 @@ def add(instruction: Instruction) -> Action:
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
         pairs = zip(a(port), b(port), strict=True)
-        halves = [finish(algebra, add_half(algebra, x, y, kind)) for x, y in pairs]
+        halves = [finish(algebra, add_half(algebra, x, y, kind, flushes=flushes)) for x, y in pairs]
         write(port, pack(algebra, halves[0], halves[1], kind))
 
     return run
@@ -193,13 +215,14 @@ def add(instruction: Instruction) -> Action:
 def multiply(instruction: Instruction) -> Action:
     """HMUL2: two products."""
     kind = format_of(instruction)
+    flushes = instruction.has("FTZ")
     a, b = values_of(instruction, instruction.operands[1:], kind)[:2]
     write, finish = write_word(instruction.operands[0]), _finish(instruction, kind)
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
         pairs = zip(a(port), b(port), strict=True)
-        halves = [finish(algebra, multiply_half(algebra, x, y, kind)) for x, y in pairs]
+        halves = [finish(algebra, multiply_half(algebra, x, y, kind, flushes=flushes)) for x, y in pairs]
         write(port, pack(algebra, halves[0], halves[1], kind))
 
     return run

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sectorwise.binary.ir import Predicate, Register
 from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.operands import is_zero, read_predicate, read_word, unsupported, write_word
-from sectorwise.machine.semantics.floats import read_single, rounding_of
+from sectorwise.machine.semantics.floats import drop_negative, read_single, rounding_of
 from sectorwise.machine.semantics.minima import less
 
 if TYPE_CHECKING:
@@ -214,11 +214,13 @@ def round_to_tf32(instruction: Instruction) -> Action:
     """F2FP.TF32.F32: a single rounded to ten fraction bits."""
     destination, source = instruction.operands[:2]
     read, write = read_single(source, instruction), write_word(destination)
-    nearest = rounding_of(instruction) is Rounding.NEAREST
+    nearest, relu = rounding_of(instruction) is Rounding.NEAREST, instruction.has("RELU")
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
         value = read(port)
+        if relu:
+            value = drop_negative(algebra, value, Float.F32)
         bits = algebra.view_bits(value)
         if nearest:
             odd = algebra.bit_and(algebra.shift_right(bits, algebra.word(13)), algebra.word(1))
@@ -248,9 +250,7 @@ def pack_bytes(instruction: Instruction) -> Action:
 
     def byte(algebra: Algebra[Value], value: Value) -> Value:
         if relu:
-            zero = algebra.number(0.0, Float.F32)
-            keeps = algebra.bit_or(algebra.float_less(zero, value), algebra.is_nan(value))
-            value = algebra.select(keeps, value, zero)
+            value = drop_negative(algebra, value, Float.F32)
         # E5M2 is a half cut short. E4M3 has the exponent range of a half that is 2**-8 as large.
         scaled = algebra.float_multiply(value, algebra.number(2.0**-8 if small else 1.0, Float.F32), Rounding.ODD)
         half = algebra.view_bits(algebra.convert_float(scaled, Float.F16, Rounding.ODD))
@@ -289,6 +289,12 @@ def unpack_bytes(instruction: Instruction) -> Action:
         raise unsupported(instruction, "only halves are known")
     destination, source = instruction.operands[:2]
     read, write, small = read_word(source), write_word(destination), instruction.has("E4M3")
+    relu = instruction.has("RELU")
+
+    def kept(algebra: Algebra[Value], bits: Value) -> Value:
+        if not relu:
+            return bits
+        return algebra.view_bits(drop_negative(algebra, algebra.view_float(bits, Float.F16), Float.F16))
 
     def half(algebra: Algebra[Value], word: Value, place: int) -> Value:
         byte = field(algebra, word, 8 * place, 8, signed=False)
@@ -304,7 +310,7 @@ def unpack_bytes(instruction: Instruction) -> Action:
 
     def run(port: Port[Value]) -> None:
         algebra, word = port.algebra, read(port)
-        high = algebra.shift_left(half(algebra, word, 1), algebra.word(16))
-        write(port, algebra.bit_or(half(algebra, word, 0), high))
+        low, high = (kept(algebra, half(algebra, word, place)) for place in (0, 1))
+        write(port, algebra.bit_or(low, algebra.shift_left(high, algebra.word(16))))
 
     return run
