@@ -230,14 +230,15 @@ class NumpyAlgebra:
         dtype = _FORMATS[kind]
         if kind is Float.BF16:
             single = a if a.dtype == np.float32 else numpy_floats.narrow(a.astype(np.float64), dtype, Rounding.ODD)
-            return numpy_floats.to_brain(single, rounding)
+            rounded = numpy_floats.to_brain(single, rounding)
+            return numpy_floats.cut_nan(rounded, a) if a.dtype == np.float64 else rounded
         if a.dtype == dtype:
             return a
         if dtype.itemsize < a.dtype.itemsize:
             narrow = numpy_floats.narrow(a.astype(np.float64), dtype, rounding)
             return numpy_floats.narrow_nan(narrow, a) if a.dtype == np.float64 else numpy_floats.canonical(narrow)
         wider = a.astype(dtype)
-        return wider if kind is Float.F64 else numpy_floats.canonical(wider)
+        return numpy_floats.double_nan(wider, wider) if kind is Float.F64 else numpy_floats.canonical(wider)
 
     def float_from_integer(self, a: Lanes, kind: Float, rounding: Rounding, *, signed: bool) -> Lanes:
         if kind is Float.BF16:

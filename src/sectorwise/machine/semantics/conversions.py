@@ -106,7 +106,12 @@ def integer_to_float(instruction: Instruction) -> Action:
     kind = next(iter(_floats(instruction)), Float.F32)
     bits, signed = _integer(instruction)
     rounding = rounding_of(instruction)
-    read = read_long(source) if bits == 64 else _field(read_word(source), bits, signed=signed)
+    if bits == 64 and isinstance(source, Immediate):
+        # As with doubles, the number in the instruction is the upper word.
+        long = source.value << 32
+        read: Reader = lambda port: port.algebra.long(long)  # noqa: E731 - one of three readers
+    else:
+        read = read_long(source) if bits == 64 else _field(read_word(source), bits, signed=signed)
     write = write_float(destination, kind)
 
     def run(port: Port[Value]) -> None:

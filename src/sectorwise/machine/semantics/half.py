@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 Pair = tuple["Value", "Value"]
 PairReader = Callable[["Port[Value]"], Pair]
 
-_SELECTIONS = {"H0_H0": (0, 0), "H1_H1": (16, 16), "H0_H1": (0, 16), "H1_H0": (0, 16), "H0_NH1": (0, 16)}
+# The upper half's choice is named first: H0_NH1 swaps the halves and negates what becomes the lower one.
+_SELECTIONS = {"H0_H0": (0, 0), "H1_H1": (16, 16), "H0_H1": (16, 0), "H1_H0": (0, 16), "H0_NH1": (16, 0)}
 
 
 def format_of(instruction: Instruction) -> Float:
