@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tools.fuzz.catalogue.families import FAMILIES, SHUFFLES
+from tools.fuzz.catalogue.families import FAMILIES, ORDER, WHOLE_WARPS
 from tools.fuzz.inputs import WORDS_PER_THREAD
 from tools.fuzz.scope import Scope, choose_value
 from tools.fuzz.statements import (
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 KERNELS_PER_FILE = 100
 
 
-
-_FAMILY_NAMES = tuple(FAMILIES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +61,20 @@ class FuzzKernel:
 def generate(seed: int) -> FuzzKernel:
     """The kernel of a seed: the same one on every machine."""
     stream = Stream(seed)
-    family = _FAMILY_NAMES[seed % len(_FAMILY_NAMES)]
+    family = ORDER[seed % len(ORDER)]
     lists = FAMILIES[family]
     threads = stream.pick((32, 64, 64, 64, 96, 128, 40, 100))
+    # Lanes that part inside of a function that calls itself need not meet again when it returns: an H200 then counts
+    # their warp twice at a barrier. So such kernels have no barrier and nothing that warps do together.
+    recursive = family in ("control", "mixed") and stream.chance(30)
+    if recursive:
+        lists = without_collectives(lists)
     if threads % 32:
-        lists = tuple(one for one in lists if one is not SHUFFLES)
+        lists = tuple(one for one in lists if one not in WHOLE_WARPS)
     blocks = stream.pick((1, 1, 2))
     outputs: list[Output] = []
     lines: list[str] = []
-    scope = Scope(stream, _list_inputs(), [], lines, [100])
+    scope = Scope(stream, _list_inputs(uniform=family == "uniform"), [], lines, [100])
     slots = [0]
 
     def place(kind: str, value: str) -> str:
@@ -83,9 +86,10 @@ def generate(seed: int) -> FuzzKernel:
     def output(kind: str, name: str) -> None:
         scope.emit(place(kind, name))
 
-    functions = _write_functions(stream, seed, lists, scope.names) if family in ("control", "mixed", "memory") else []
+    functions = _write_functions(stream, seed, lists, scope.names, recursive=recursive) if family in ("control", "mixed", "memory") else []
     _declare_mutable(scope)
-    _fill(scope, seed, family, lists, threads, output, [name for name, _ in functions], place)
+    names = [name for name, _ in functions]
+    _fill(scope, seed, "recursive" if recursive else family, lists, threads, output, names, place)
     for kind, name in scope.mutable:
         scope.emit(place(kind, name))
     name = f"fuzz_{seed}"
@@ -110,11 +114,15 @@ def write_file(kernels: list[FuzzKernel]) -> str:
     return tables + "\n".join(kernel.source for kernel in kernels)
 
 
-def _list_inputs() -> list[tuple[str, str]]:
+def _list_inputs(*, uniform: bool) -> list[tuple[str, str]]:
+    """What a kernel computes from; `uniform` leaves what all lanes have in common, for the uniform data path."""
+    common = [("u", "param_u"), ("u", "param_v"), ("f", "param_f"), ("g", "param_g"), ("d", "param_d")]
+    common += [("u", "blockIdx.x"), ("u", "gridDim.x")]
+    if uniform:
+        return common
     names = [("u", f"in_u{number}") for number in range(4)] + [("f", f"in_f{number}") for number in range(4)]
     names += [(kind, f"in_{kind}{number}") for kind in "dghb" for number in range(2)]
-    names += [("u", "param_u"), ("u", "param_v"), ("f", "param_f"), ("g", "param_g"), ("d", "param_d")]
-    return [*names, ("u", "lane"), ("u", "tid"), ("u", "blockIdx.x"), ("u", "gridDim.x")]
+    return [*names, *common, ("u", "lane"), ("u", "tid")]
 
 
 def _write_prologue(threads: int, blocks: int) -> list[str]:
@@ -176,11 +184,11 @@ def _fill(
 ) -> None:
     stream = scope.stream
     length = stream.between(14, 26)
-    controls = {"control": 35, "mixed": 12, "warp": 15, "memory": 8}.get(family, 6)
-    memories = {"memory": 45, "mixed": 8}.get(family, 0)
-    calls = 10 if functions else 0
+    controls = {"control": 35, "recursive": 15, "converge": 40, "mixed": 12, "warp": 15, "memory": 8, "uniform": 3}.get(family, 6)
+    memories = {"memory": 45, "mixed": 8, "matrix": 6}.get(family, 0)
+    calls = (25 if family == "recursive" else 10) if functions else 0
     # A kernel that calls through pointers carries every such function of its file: a few kernels in each.
-    pointers = seed % 4 == 1 and family == "mixed"
+    pointers = seed // len(ORDER) % 3 == 1 and family in ("mixed", "recursive")
     for _ in range(length):
         drawn = stream.below(100)
         if drawn < controls:
@@ -198,7 +206,9 @@ def _fill(
             add_control(scope, rest) if stream.chance(30) else add_operation(scope, rest, output)
 
 
-def _write_functions(stream: Stream, seed: int, lists: Lists, names: list[int]) -> list[tuple[str, str]]:
+def _write_functions(
+    stream: Stream, seed: int, lists: Lists, names: list[int], *, recursive: bool
+) -> list[tuple[str, str]]:
     """Functions that are called, not inlined; some call themselves."""
     plain = without_collectives(lists)
     made: list[tuple[str, str]] = []
@@ -207,8 +217,8 @@ def _write_functions(stream: Stream, seed: int, lists: Lists, names: list[int]) 
         lines: list[str] = []
         fixed = [("u", "au"), ("f", "af"), ("d", "ad"), ("u", "lane")]
         scope = Scope(stream, fixed, [("u", "ru"), ("f", "rf")], lines, names)
-        scope.emit("const unsigned lane = threadIdx.x & 31u; unsigned ru = au; float rf = af; (void)lane;")
-        if stream.chance(50):
+        scope.emit("const unsigned lane = threadIdx.x & 31u; unsigned ru = au; float rf = af; (void)lane; (void)depth;")
+        if recursive and stream.chance(70):
             scope.emit("if (depth == 0u) return au;")
             scope.emit(f"ru += {name}({choose_value(scope, 'u')}, rf, ad + 1u, depth - 1u);")
         for _ in range(stream.between(2, 5)):

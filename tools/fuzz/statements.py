@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tools.fuzz.catalogue.families import ACTIVE, WHOLE_WARPS
 from tools.fuzz.catalogue.operation import KINDS
 from tools.fuzz.scope import choose_value, write_condition, write_operation
 
@@ -68,6 +69,7 @@ def add_block(scope: Scope, lists: Lists, length: int) -> None:
 
 def add_control(scope: Scope, lists: Lists) -> None:
     """A branch, a loop, a switch or a tangle of jumps."""
+    lists = tuple(one for one in lists if one not in WHOLE_WARPS)
     kind = scope.stream.below(10)
     match kind:
         case 0 | 1 | 2:
@@ -84,7 +86,7 @@ def add_control(scope: Scope, lists: Lists) -> None:
 
 def without_collectives(lists: Lists) -> Lists:
     """The lists less the operations of a whole warp: for places that lanes reach in no order that we could name."""
-    kept = tuple(tuple(each for each in one if not each.collective) for one in lists)
+    kept = tuple(one if one is ACTIVE else tuple(each for each in one if not each.collective) for one in lists)
     return tuple(one for one in kept if one)
 
 
@@ -155,8 +157,8 @@ def add_switch(scope: Scope, lists: Lists) -> None:
     """A switch with enough cases for a table of branches; some fall through."""
     stream = scope.stream
     plain = without_collectives(lists)
-    cases = stream.between(2, 9)
-    scope.emit(f"switch ({choose_value(scope, 'u')} & {stream.pick((3, 7, 15))}u) {{")
+    cases = stream.pick((2, 3, 4, 5, 7, 9, 12, 17))
+    scope.emit(f"switch ({choose_value(scope, 'u')} & {stream.pick((3, 7, 15, 31))}u) {{")
     for case in range(cases):
         scope.emit(f"case {case}u: {{")
         add_block(scope.inner(), plain, stream.between(1, 2))

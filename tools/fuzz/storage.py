@@ -30,7 +30,10 @@ _TYPES = {
 
 def add_memory(scope: Scope, threads: int, output: Callable[[str, str], None]) -> None:
     """One exchange through memory."""
-    match scope.stream.below(11):
+    if threads % 32 == 0 and scope.stream.chance(12):
+        _move_matrices(scope, output)
+        return
+    match scope.stream.below(12):
         case 0 | 1 | 2:
             _exchange_shared(scope, threads, output)
         case 3:
@@ -47,6 +50,8 @@ def add_memory(scope: Scope, threads: int, output: Callable[[str, str], None]) -
             _choose_space(scope, output)
         case 9:
             _copy_async(scope, threads, output)
+        case 10:
+            _store_pieces(scope, output)
         case _:
             _count_at_barrier(scope, output)
 
@@ -129,7 +134,7 @@ _WORD_UPDATES = ("Add", "And", "Or", "Xor", "Min", "Max", "Exch", "Inc", "Dec", 
 def _write_update(scope: Scope, place: str) -> tuple[str, str]:
     """Kind and expression of an atomic of which the old value is used."""
     stream = scope.stream
-    match stream.below(8):
+    match stream.below(9):
         case 0:
             return "d", f"atomic{stream.pick(('Add', 'Exch', 'Min', 'Max', 'And', 'Xor'))}((unsigned long long*){place}, {choose_value(scope, 'd')})"
         case 1:
@@ -137,6 +142,14 @@ def _write_update(scope: Scope, place: str) -> tuple[str, str]:
             return "d", f"atomicCAS((unsigned long long*){place}, {compare}, {choose_value(scope, 'd')})"
         case 2:
             return "f", f"atomicAdd((float*){place}, {choose_value(scope, 'f')})"
+        case 3 if stream.chance(50):
+            kind, half = stream.pick((("h", "f16x2"), ("b", "bf16x2")))
+            old = scope.name("u")
+            scope.emit(
+                f'unsigned {old}; asm volatile("atom.add.noftz.{half} %0, [%1], %2;" : "=r"({old})'
+                f' : "l"({place}), "r"({choose_value(scope, kind)}) : "memory");'
+            )
+            return "u", old
         case 3:
             return "g", f"atomicAdd((double*){place}, {choose_value(scope, 'g')})"
         case _:
@@ -193,6 +206,51 @@ def _update_shared(scope: Scope, threads: int, output: Callable[[str, str], None
         old = scope.name(kind)
         types = {"d": "unsigned long long", "f": "float", "g": "double", "u": "unsigned"}
         _new(scope, kind, f"{types[kind]} {old} = {update};", output, old)
+        scope.emit("__syncthreads();")
+
+
+def _store_pieces(scope: Scope, output: Callable[[str, str], None]) -> None:
+    """Stores of every width to global memory that is one thread's alone, and a load of another width."""
+    stream = scope.stream
+    written, read = stream.pick(tuple(_TYPES)), stream.pick(tuple(_TYPES)[:-1])
+    for _ in range(stream.between(1, 3)):
+        place = f"(({written}*)(scratch + gid * 4u))[{stream.below(16 // _TYPES[written])}]"
+        if written == "uint4":
+            scope.emit(f"{place} = make_uint4({', '.join(choose_value(scope, 'u') for _ in range(4))});")
+        else:
+            scope.emit(f"{place} = ({written}){choose_value(scope, 'd')};")
+    name = scope.name("d")
+    place = f"(({read}*)(scratch + gid * 4u))[{stream.below(16 // _TYPES[read])}]"
+    _new(scope, "d", f"unsigned long long {name} = (unsigned long long)(long long){place};", output, name)
+
+
+def _move_matrices(scope: Scope, output: Callable[[str, str], None]) -> None:
+    """Matrices of 16-bit numbers between registers and shared memory, rows in any order."""
+    stream = scope.stream
+    count, transposed = stream.pick((1, 2, 4)), stream.pick(("", ".trans"))
+    if stream.chance(50):
+        rows = f"(tid & ~31u) + ((lane * {stream.pick((1, 3, 5, 7))}u + {stream.below(32)}u) & 31u)"
+    else:
+        rows = f"(tid & ~31u) + ({choose_value(scope, 'u')} & 31u)"
+    name, address = scope.name("u"), scope.name("n")
+    scope.emit(f"unsigned {address} = (unsigned)__cvta_generic_to_shared(shared + ({rows}) * 4u);")
+    words = [f"{name}_{number}" for number in range(count)]
+    scope.emit(f"unsigned {', '.join(words)};")
+    reads = ", ".join(f"%{number}" for number in range(count))
+    outs = ", ".join(f'"=r"({word})' for word in words)
+    kind = f"ldmatrix.sync.aligned.m8n8.x{count}{transposed}.shared.b16"
+    scope.emit("__syncthreads();")
+    scope.emit(f'asm volatile("{kind} {{{reads}}}, [%{count}];" : {outs} : "r"({address}) : "memory");')
+    _new(scope, "u", f"unsigned {name} = {' * 3u + '.join(words)};", output, name)
+    scope.emit("__syncthreads();")
+    if stream.chance(60):
+        # Each row of its own, or lanes would race.
+        rows = f"(tid & ~31u) + ((lane * {stream.pick((1, 3, 5, 7))}u + {stream.below(32)}u) & 31u)"
+        scope.emit(f"{address} = (unsigned)__cvta_generic_to_shared(shared + ({rows}) * 4u);")
+        values = ", ".join(f'"r"({choose_value(scope, "u")})' for _ in range(count))
+        reads = ", ".join(f"%{number + 1}" for number in range(count))
+        kind = f"stmatrix.sync.aligned.m8n8.x{count}{stream.pick(('', '.trans'))}.shared.b16"
+        scope.emit(f'asm volatile("{kind} [%0], {{{reads}}};" :: "r"({address}), {values} : "memory");')
         scope.emit("__syncthreads();")
 
 

@@ -8,6 +8,8 @@ from tools.fuzz.catalogue.conversions import make_conversions
 from tools.fuzz.catalogue.floats import make_doubles, make_singles
 from tools.fuzz.catalogue.half import make_bfloats, make_halves
 from tools.fuzz.catalogue.integer import make_carries, make_longs, make_packed, make_truths, make_words
+from tools.fuzz.catalogue.matrix import make_matrices
+from tools.fuzz.catalogue.operation import ptx
 from tools.fuzz.catalogue.warp import make_collectives, make_shuffles
 
 if TYPE_CHECKING:
@@ -27,6 +29,11 @@ BFLOATS = tuple(make_bfloats())
 CONVERSIONS = tuple(make_conversions())
 SHUFFLES = tuple(make_shuffles())
 COLLECTIVES = tuple(make_collectives())
+MATRICES = tuple(make_matrices())
+ACTIVE = (ptx("activemask.b32", "u", "u", "{ .reg .u32 t; activemask.b32 t; xor.b32 %0, t, %1; }", collective=True),)
+
+WHOLE_WARPS = (SHUFFLES, MATRICES)
+"""Lists whose operations are defined only where all lanes of a warp execute them."""
 
 FAMILIES: Mapping[str, tuple[tuple[Operation, ...], ...]] = {
     "integer": (WORDS, WORDS, CARRIES, LONGS, TRUTHS),
@@ -39,6 +46,12 @@ FAMILIES: Mapping[str, tuple[tuple[Operation, ...], ...]] = {
     "warp": (SHUFFLES, COLLECTIVES, WORDS, TRUTHS),
     "control": (WORDS, TRUTHS, TRUTHS, COLLECTIVES),
     "memory": (WORDS, TRUTHS),
+    "uniform": (WORDS, LONGS, TRUTHS, CARRIES),
+    "matrix": (MATRICES, MATRICES, WORDS),
+    "converge": (WORDS, TRUTHS, ACTIVE, ACTIVE),
     "mixed": (WORDS, CARRIES, LONGS, TRUTHS, PACKED, SINGLES, DOUBLES, HALVES, BFLOATS, CONVERSIONS, COLLECTIVES),
 }
 """A kernel's character to the lists it draws from: first one of the lists, then one operation of it."""
+
+ORDER = (*FAMILIES, "convert", "single")
+"""Characters of consecutive seeds, over and over; those with most operations come twice."""
