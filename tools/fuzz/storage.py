@@ -219,6 +219,10 @@ def _store_pieces(scope: Scope, output: Callable[[str, str], None]) -> None:
             scope.emit(f"{place} = make_uint4({', '.join(choose_value(scope, 'u') for _ in range(4))});")
         else:
             scope.emit(f"{place} = ({written}){choose_value(scope, 'd')};")
+    fence = stream.pick(("", "", "__threadfence();", "__threadfence_block();", "__threadfence_system();", "prefetch"))
+    if fence == "prefetch":
+        fence = 'asm volatile("prefetch.global.L2 [%0];" :: "l"(scratch + gid * 4u));'
+    scope.emit(fence)
     name = scope.name("d")
     place = f"(({read}*)(scratch + gid * 4u))[{stream.below(16 // _TYPES[read])}]"
     _new(scope, "d", f"unsigned long long {name} = (unsigned long long)(long long){place};", output, name)
@@ -256,6 +260,9 @@ def _move_matrices(scope: Scope, output: Callable[[str, str], None]) -> None:
 
 def _choose_space(scope: Scope, output: Callable[[str, str], None]) -> None:
     """One access whose lanes are in different spaces, through generic pointers."""
+    if stream.chance(40):
+        _update_either(scope, output)
+        return
     own, pointer, name = scope.name("a"), scope.name("z"), scope.name("u")
     scope.emit(f"unsigned {own}[4] = {{{', '.join(choose_value(scope, 'u') for _ in range(4))}}};")
     scope.emit(f"shared[tid * 4u] = {choose_value(scope, 'u')};")
@@ -267,6 +274,22 @@ def _choose_space(scope: Scope, output: Callable[[str, str], None]) -> None:
     )
     scope.emit(f"*{pointer} = *{pointer} + {choose_value(scope, 'u')};")
     _new(scope, "u", f"unsigned {name} = *{pointer} ^ {own}[{choose_value(scope, 'u')} & 3u];", output, name)
+
+
+def _update_either(scope: Scope, output: Callable[[str, str], None]) -> None:
+    """Atomics whose lanes are in shared or in global memory."""
+    pointer = scope.name("z")
+    scope.emit(
+        f"unsigned* {pointer} = ({write_condition(scope)}) ? (shared + tid * 4u)"
+        f" : (scratch + gid * {SCRATCH_WORDS_PER_THREAD}u + 2u);"
+    )
+    kind, update = _write_update(scope, pointer)
+    if scope.stream.chance(30):
+        scope.emit(f"{update};")
+        return
+    name = scope.name(kind)
+    types = {"d": "unsigned long long", "f": "float", "g": "double", "u": "unsigned"}
+    _new(scope, kind, f"{types[kind]} {name} = {update};", output, name)
 
 
 def _copy_async(scope: Scope, threads: int, output: Callable[[str, str], None]) -> None:
