@@ -260,7 +260,7 @@ def _move_matrices(scope: Scope, output: Callable[[str, str], None]) -> None:
 
 def _choose_space(scope: Scope, output: Callable[[str, str], None]) -> None:
     """One access whose lanes are in different spaces, through generic pointers."""
-    if stream.chance(40):
+    if scope.stream.chance(40):
         _update_either(scope, output)
         return
     own, pointer, name = scope.name("a"), scope.name("z"), scope.name("u")
