@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 KERNELS_PER_FILE = 100
 
 
-
-
 @dataclass(frozen=True, slots=True)
 class Output:
     """A value that each thread writes: the first word of its place, its kind, its name in the source."""
@@ -86,7 +84,11 @@ def generate(seed: int) -> FuzzKernel:
     def output(kind: str, name: str) -> None:
         scope.emit(place(kind, name))
 
-    functions = _write_functions(stream, seed, lists, scope.names, recursive=recursive) if family in ("control", "mixed", "memory") else []
+    functions = (
+        _write_functions(stream, seed, lists, scope.names, recursive=recursive)
+        if family in ("control", "mixed", "memory")
+        else []
+    )
     _declare_mutable(scope)
     names = [name for name, _ in functions]
     _fill(scope, seed, "recursive" if recursive else family, lists, threads, output, names, place)
@@ -98,9 +100,7 @@ def generate(seed: int) -> FuzzKernel:
         " unsigned* scratch, unsigned param_u, unsigned param_v, float param_f, double param_g,"
         " unsigned long long param_d) {"
     )
-    source = "\n".join(
-        [*(text for _, text in functions), header, *_write_prologue(threads, blocks), *lines, "}", ""]
-    )
+    source = "\n".join([*(text for _, text in functions), header, *_write_prologue(threads, blocks), *lines, "}", ""])
     return FuzzKernel(seed, family, name, source, blocks, threads, slots[0], tuple(outputs))
 
 
@@ -184,7 +184,9 @@ def _fill(
 ) -> None:
     stream = scope.stream
     length = stream.between(14, 26)
-    controls = {"control": 35, "recursive": 15, "converge": 40, "mixed": 12, "warp": 15, "memory": 8, "uniform": 3}.get(family, 6)
+    controls = {"control": 35, "recursive": 15, "converge": 40, "mixed": 12, "warp": 15, "memory": 8, "uniform": 3}.get(
+        family, 6
+    )
     memories = {"memory": 45, "mixed": 8, "matrix": 6}.get(family, 0)
     calls = (25 if family == "recursive" else 10) if functions else 0
     # A kernel that calls through pointers carries every such function of its file: a few kernels in each.

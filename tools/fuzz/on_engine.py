@@ -60,10 +60,7 @@ def run_on_engine(fuzz: FuzzKernel, kernel: Kernel) -> Outcome:
     """Execute the kernel with its inputs."""
     read, written, scratch = make_buffers(fuzz.seed, fuzz.threads_total, fuzz.slots)
     arguments: tuple[Argument, ...] = (
-        *(
-            BufferArgument("u32", words.size, Contents("array", array=words))
-            for words in (read, written, scratch)
-        ),
+        *(BufferArgument("u32", words.size, Contents("array", array=words)) for words in (read, written, scratch)),
         *(BytesArgument(data) for data in pack_scalars(make_scalars(fuzz.seed))),
     )
     launch = LaunchConfig(fuzz.name, (fuzz.blocks, 1, 1), (fuzz.threads, 1, 1), 0, arguments)

@@ -136,7 +136,10 @@ def _write_update(scope: Scope, place: str) -> tuple[str, str]:
     stream = scope.stream
     match stream.below(9):
         case 0:
-            return "d", f"atomic{stream.pick(('Add', 'Exch', 'Min', 'Max', 'And', 'Xor'))}((unsigned long long*){place}, {choose_value(scope, 'd')})"
+            return (
+                "d",
+                f"atomic{stream.pick(('Add', 'Exch', 'Min', 'Max', 'And', 'Xor'))}((unsigned long long*){place}, {choose_value(scope, 'd')})",
+            )
         case 1:
             compare = choose_value(scope, "d")
             return "d", f"atomicCAS((unsigned long long*){place}, {compare}, {choose_value(scope, 'd')})"

@@ -88,7 +88,9 @@ def _floats_to_floats() -> Iterator[Operation]:
     yield ptx("cvt.f32.bf16", "f", "b", "{ .reg .b16 t; cvt.u16.u32 t, %1; cvt.f32.bf16 %0, t; }")
     yield ptx("cvt.f64.bf16", "g", "b", "{ .reg .b16 t; cvt.u16.u32 t, %1; cvt.f64.bf16 %0, t; }")
     yield ptx("cvt.rn.bf16.f64", "b", "g", "{ .reg .b16 t; cvt.rn.bf16.f64 t, %1; cvt.u32.u16 %0, t; }")
-    yield ptx("cvt.rn.bf16.f16", "b", "h", "{ .reg .b16 t; cvt.u16.u32 t, %1; cvt.rn.bf16.f16 t, t; cvt.u32.u16 %0, t; }")
+    yield ptx(
+        "cvt.rn.bf16.f16", "b", "h", "{ .reg .b16 t; cvt.u16.u32 t, %1; cvt.rn.bf16.f16 t, t; cvt.u32.u16 %0, t; }"
+    )
     for rounding in ("rn", "rz"):
         for relu in ("", ".relu"):
             for half, letter in (("f16", "h"), ("bf16", "b")):

@@ -33,7 +33,9 @@ def make_words() -> Iterator[Operation]:
         yield ptx(f"dp2a.hi.{signs}", "u", "uuu")
     for sign in ("u32", "s32"):
         yield ptx(f"bfe.{sign}", "u", "uuu")
-        yield ptx(f"bfe.{sign} immediate", "u", "u", f"bfe.{sign} %0, %1, <<i0>>, <<i1>>;", immediates=((0, 31), (0, 32)))
+        yield ptx(
+            f"bfe.{sign} immediate", "u", "u", f"bfe.{sign} %0, %1, <<i0>>, <<i1>>;", immediates=((0, 31), (0, 32))
+        )
         for wrap in ("clamp", "wrap"):
             yield ptx(f"szext.{wrap}.{sign}", "u", "uu")
     yield ptx("bfi.b32", "u", "uuuu")
@@ -147,7 +149,9 @@ def make_longs() -> Iterator[Operation]:
     yield cpp("shift long", "d", "d", "{0} << {i0}", immediates=((0, 63),))
     yield cpp("shift long right", "d", "d", "(unsigned long long)((long long){0} >> {i0})", immediates=((0, 63),))
     yield cpp("address", "d", "du", "{0} + (unsigned long long){1} * {i0}u", immediates=((1, 64),))
-    yield cpp("signed address", "d", "du", "{0} + (unsigned long long)((long long)(int){1} * {i0})", immediates=((1, 64),))
+    yield cpp(
+        "signed address", "d", "du", "{0} + (unsigned long long)((long long)(int){1} * {i0})", immediates=((1, 64),)
+    )
     yield cpp("widen", "d", "u", "(unsigned long long)(long long)(int){0}")
 
 
@@ -166,7 +170,12 @@ def make_truths() -> Iterator[Operation]:
         )
         yield ptx(f"setp.{comparison}.{logic}.s32", "p", "uup", body)
     for logic in ("and", "or", "xor"):
-        yield cpp(f"{logic} of truths", "p", "pp", f"({{0}} {dict(zip(('and', 'or', 'xor'), '&|^', strict=True))[logic]} {{1}})")
+        yield cpp(
+            f"{logic} of truths",
+            "p",
+            "pp",
+            f"({{0}} {dict(zip(('and', 'or', 'xor'), '&|^', strict=True))[logic]} {{1}})",
+        )
     yield cpp("majority", "p", "ppp", "(({0} & {1}) | ({1} & {2}) | ({0} & {2}))")
     yield cpp("not", "p", "p", "(!{0})")
     yield cpp("odd", "p", "u", "({0} & 1u)")
@@ -197,7 +206,9 @@ def make_packed() -> Iterator[Operation]:
         c, word = ("int", "(int)") if name == "s32" else ("unsigned", "")
         del c
         for what in ("viaddmax", "viaddmin", "vimax3", "vimin3"):
-            yield cpp(f"__{what}_{name}", "u", "uuu", f"(unsigned)__{what}_{name}({word}{{0}}, {word}{{1}}, {word}{{2}})")
+            yield cpp(
+                f"__{what}_{name}", "u", "uuu", f"(unsigned)__{what}_{name}({word}{{0}}, {word}{{1}}, {word}{{2}})"
+            )
     for name in ("s32", "s16x2"):
         word = "(int)" if name == "s32" else ""
         for what in ("viaddmax", "viaddmin", "vimax3", "vimin3"):

@@ -68,9 +68,7 @@ def ptx_half(instruction: str, count: int, *, result: str = "u", source: str = "
     """An operation over 16-bit registers: the lower halves of words in, a zero-extended word out."""
     names = [f"x{number}" for number in range(count)]
     reads = " ".join(f"cvt.u16.u32 {name}, %{number + 1};" for number, name in enumerate(names))
-    body = (
-        f"{{ .reg .b16 r, {', '.join(names)}; {reads} {instruction} r, {', '.join(names)}; cvt.u32.u16 %0, r; }}"
-    )
+    body = f"{{ .reg .b16 r, {', '.join(names)}; {reads} {instruction} r, {', '.join(names)}; cvt.u32.u16 %0, r; }}"
     return ptx(instruction, result, source * count, body)
 
 

@@ -17,7 +17,14 @@ from sectorwise.machine.operands import (
     write_long,
     write_word,
 )
-from sectorwise.machine.semantics.floats import drop_negative, finish_single, read_double, read_single, rounding_of, saturate
+from sectorwise.machine.semantics.floats import (
+    drop_negative,
+    finish_single,
+    read_double,
+    read_single,
+    rounding_of,
+    saturate,
+)
 from sectorwise.machine.semantics.half import half_bits
 from sectorwise.machine.semantics.packed import clamp, pack_bytes, round_to_tf32, unpack_bytes
 

@@ -76,7 +76,7 @@ def _read_packed(instruction: Instruction, operand: Operand, kind: Float) -> Pai
         raise unsupported(instruction, "a single among packed operands is not known")
     clears, flips = (0x7FFF7FFF if operand.absolute else None), (0x80008000 if operand.negate else None)
     if "H0_NH1" in suffixes:
-        flips = 0x80000000
+        flips = (flips or 0) ^ 0x80000000
 
     def half(algebra: Algebra[Value], word: Value, shift: int) -> Value:
         bits = algebra.shift_right(word, algebra.word(shift)) if shift else word
@@ -181,9 +181,8 @@ def multiply_add(instruction: Instruction) -> Action:
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
-        halves = [
-            finish(algebra, fma_half(algebra, x, y, z, kind, flushes=flushes)) for x, y, z in zip(a(port), b(port), c(port), strict=True)
-        ]
+        triples = zip(a(port), b(port), c(port), strict=True)
+        halves = [finish(algebra, fma_half(algebra, x, y, z, kind, flushes=flushes)) for x, y, z in triples]
         write(port, pack(algebra, halves[0], halves[1], kind))
 
     return run
