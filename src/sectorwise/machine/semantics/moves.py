@@ -12,6 +12,7 @@ from sectorwise.machine.operands import (
     split_predicates,
     unsupported,
     write_long,
+    write_predicate,
     write_word,
 )
 
@@ -51,10 +52,20 @@ def choose(instruction: Instruction) -> Action:
 
 
 def to_uniform(instruction: Instruction) -> Action:
-    """R2UR: a register of the lowest active lane, for the whole warp."""
-    _, rest = split_predicates(instruction)
+    """R2UR: a register of the lowest active lane, for the whole warp.
+
+    A predicate that it also writes guards a BRA.DIV wherever compilers ask for it; false has that branch look.
+    """
+    predicates, rest = split_predicates(instruction)
     read, write = read_word(rest[1]), write_word(rest[0])
-    return lambda port: write(port, port.algebra.first_active(read(port), port.active()))
+    says = write_predicate(predicates[0]) if predicates else None
+
+    def run(port: Port[Value]) -> None:
+        write(port, port.algebra.first_active(read(port), port.active()))
+        if says is not None:
+            says(port, port.algebra.predicate(False))
+
+    return run
 
 
 def predicate_to_uniform(instruction: Instruction) -> Action:
