@@ -63,7 +63,7 @@ def to_uniform(instruction: Instruction) -> Action:
     def run(port: Port[Value]) -> None:
         write(port, port.algebra.first_active(read(port), port.active()))
         if says is not None:
-            says(port, port.algebra.predicate(False))
+            says(port, port.algebra.predicate(value=False))
 
     return run
 
