@@ -1,15 +1,17 @@
-"""Turns a launch file into measured rows: runs every case on this machine's GPU under Nsight Compute and writes its counters.
+"""Turns a launch file into measured rows: runs every case on this GPU under Nsight Compute and keeps its counters.
 
-Needs an NVIDIA GPU with its driver, and `ncu` (Nsight Compute) on the PATH or given with --ncu; nothing of this package.
+Needs an NVIDIA GPU with its driver, and `ncu` (Nsight Compute) on the PATH or given with --ncu; this package is not
+needed.
 
     python tools/record_truth.py tests/measured/rules/copies.json -o out/copies.json
 
-The launch file is a JSON object `{"source": "copies.cu", "cases": [{"name", "kernel", "grid", "block", "shared", "args"}]}`.
-An argument is `{"kind": "buffer", "dtype", "size", "init"}` (init: zeros, arange, perm:SEED, uniform:SEED) or
-`{"kind": "scalar", "dtype", "value"}`. The kernels are read from `<source without suffix>.sm_90.cubin` beside the launch
-file, or from --cubin; where there is none, nvcc compiles the source. Every case gains a `measured` object: what the
-launch was given (`launch`), counters of the whole launch (`totals`), and the profiler's source view, one entry a memory
-instruction in program order (`memory_instructions`). A counter that is absent is zero or was not recorded.
+The launch file is a JSON object `{"source": "copies.cu", "cases": [...]}`, a case an object with `name`, `kernel`,
+`grid`, `block`, `shared` and `args`. An argument is `{"kind": "buffer", "dtype", "size", "init"}` (init: zeros,
+arange, perm:SEED, uniform:SEED) or `{"kind": "scalar", "dtype", "value"}`. The kernels are read from
+`<source without suffix>.sm_90.cubin` beside the launch file, or from --cubin; where there is none, nvcc compiles the
+source. Every case gains a `measured` object: what the launch was given (`launch`), counters of the whole launch
+(`totals`), and the profiler's source view, one entry a memory instruction in program order (`memory_instructions`).
+A counter that is absent is zero or was not recorded.
 """
 
 from __future__ import annotations
@@ -95,6 +97,7 @@ class Driver:
     """The CUDA driver library with a context on the first GPU."""
 
     def __init__(self) -> None:
+        """Open the driver and a context."""
         self.library = ctypes.CDLL("libcuda.so.1")
         self.call("cuInit", 0)
         device, context = ctypes.c_int(), ctypes.c_void_p()
@@ -136,11 +139,12 @@ def fill_buffer(argument: dict[str, Any]) -> np.ndarray:
             )
 
 
-def launch_cases(cubin: bytes, cases: list[Case]) -> str:
-    """Launch every case once, each with fresh buffers; return the GPU's name."""
+def launch_cases(cubin: bytes, cases: list[Case]) -> tuple[str, list[list[int]]]:
+    """Launch every case once, each with fresh buffers; return the GPU's name and each case's buffer addresses."""
     driver = Driver()
     module = ctypes.c_void_p()
     driver.call("cuModuleLoadData", ctypes.byref(module), cubin)
+    places = []
     for case in cases:
         function = ctypes.c_void_p()
         driver.call("cuModuleGetFunction", ctypes.byref(function), module, case["kernel"].encode())
@@ -163,9 +167,10 @@ def launch_cases(cubin: bytes, cases: list[Case]) -> str:
         pointers = (ctypes.c_void_p * len(held))(*[ctypes.cast(value, ctypes.c_void_p) for value in held])
         driver.call("cuLaunchKernel", function, *case["grid"], *case["block"], case["shared"], None, pointers, None)
         driver.call("cuCtxSynchronize")
+        places.append([address.value for address in buffers])
         for address in buffers:
             driver.call("cuMemFree_v2", address)
-    return driver.device
+    return driver.device, places
 
 
 def choose_metrics(ncu: str, wanted: list[str]) -> list[str]:
@@ -177,8 +182,10 @@ def choose_metrics(ncu: str, wanted: list[str]) -> list[str]:
     return [name for name in wanted if name.startswith("memory_") or name.rsplit(".", 1)[0] in known]
 
 
-def profile(ncu: str, launches: Path, cubin: Path, report: Path, metrics: list[str]) -> None:
-    """Run the cases under the profiler, which leaves its report at `report`."""
+def profile(
+    ncu: str, launches: Path, cubin: Path, report: Path, metrics: list[str], addresses: Path, *, source_view: bool
+) -> None:
+    """Run the cases under the profiler, which leaves its report at `report`; write the buffers' addresses."""
     command = [
         ncu,
         "--force-overwrite",
@@ -189,9 +196,11 @@ def profile(ncu: str, launches: Path, cubin: Path, report: Path, metrics: list[s
         "--target-processes",
         "all",
     ]
-    command += ["--section", "SourceCounters", "--section", "LaunchStats", "--section", "Occupancy"]
+    if source_view:
+        command += ["--section", "SourceCounters", "--section", "LaunchStats", "--section", "Occupancy"]
     command += ["--metrics", ",".join(metrics)]
     command += [sys.executable, str(Path(__file__).resolve()), str(launches), "--cubin", str(cubin), "--launch-only"]
+    command += ["-o", str(addresses)]
     subprocess.run(command, check=True)
 
 
@@ -204,7 +213,7 @@ def read_report(report: Path, ncu: str) -> list[dict[str, Any]]:
         *Path("/opt").glob("nvidia/nsight-compute/*/extras/python"),
     ]:
         sys.path.append(str(extras))
-    import ncu_report  # noqa: PLC0415 - ships with the profiler
+    import ncu_report  # ships with the profiler
 
     context = ncu_report.load_report(str(report))
     actions = []
@@ -214,7 +223,7 @@ def read_report(report: Path, ncu: str) -> list[dict[str, Any]]:
     return [{"kernel": action.name(), **read_launch(action)} for action in actions]
 
 
-def read_launch(action: Any) -> dict[str, Any]:
+def read_launch(action: Any) -> dict[str, Any]:  # noqa: ANN401 - the profiler's module has no types
     """Read launch properties, totals and the source view of one profiled launch."""
     names = set(action.metric_names())
 
@@ -230,7 +239,7 @@ def read_launch(action: Any) -> dict[str, Any]:
     }
 
 
-def read_instructions(action: Any, names: set[str]) -> list[dict[str, Any]]:
+def read_instructions(action: Any, names: set[str]) -> list[dict[str, Any]]:  # noqa: ANN401 - as above
     """Read the source view: one entry for each executed memory instruction that accesses something."""
     columns: dict[int, dict[str, int]] = {}
     for key, metric in {"executed": _EXECUTED, **INSTRUCTION}.items():
@@ -264,26 +273,34 @@ def main() -> None:
     parser.add_argument("--cubin", type=Path)
     parser.add_argument("--ncu", default="ncu")
     parser.add_argument("--report", type=Path, help="keep the profiler's report here")
+    parser.add_argument("--totals", help="record these totals only, by their names in rows: fewer passes")
     parser.add_argument("--memory", action="store_true", help="also record L2, DRAM and time")
     parser.add_argument("--launch-only", action="store_true", help="launch every case once, without a profiler")
     options = parser.parse_args()
     document = json.loads(options.launches.read_text())
     cubin = options.cubin or find_cubin(options.launches, document["source"])
     if options.launch_only:
-        device = launch_cases(cubin.read_bytes(), document["cases"])
-        print(device, len(document["cases"]), "launches")  # noqa: T201 - what a script says
+        device, places = launch_cases(cubin.read_bytes(), document["cases"])
+        print(device, len(places), "launches")
+        if options.output:
+            options.output.write_text(json.dumps(places))
         return
-    metrics = choose_metrics(options.ncu, [*TOTALS.values(), *(MEMORY_TOTALS.values() if options.memory else ())])
+    wanted = {**TOTALS, **(MEMORY_TOTALS if options.memory else {})}
+    if options.totals:
+        wanted = {name: wanted[name] for name in options.totals.split(",")}
+    metrics = choose_metrics(options.ncu, list(wanted.values()))
     with tempfile.TemporaryDirectory() as folder:
         report = options.report or Path(folder) / "launches.ncu-rep"
-        profile(options.ncu, options.launches, cubin, report, metrics)
+        addresses = Path(folder) / "addresses.json"
+        profile(options.ncu, options.launches, cubin, report, metrics, addresses, source_view=not options.totals)
+        places = json.loads(addresses.read_text())
         rows = read_report(report, options.ncu)
     if len(rows) != len(document["cases"]):
         raise SystemExit(f"{len(document['cases'])} cases, but {len(rows)} profiled launches")
-    for case, row in zip(document["cases"], rows, strict=True):
+    for case, row, at in zip(document["cases"], rows, places, strict=True):
         if row.pop("kernel") != case["kernel"]:
             raise SystemExit(f"{case['name']}: the profiled launch is of another kernel")
-        case["measured"] = row
+        case["measured"] = {**row, "buffer_addresses": at}
     options.output.write_text("\n".join(json.dumps(part) for part in [document]))
 
 

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from sectorwise.counting.calculator import sectors, wavefronts  # noqa: TC004
     from sectorwise.errors import SectorwiseError  # noqa: TC004
     from sectorwise.model.occupancy import occupancy  # noqa: TC004
+    from sectorwise.report.assertions import assert_clean  # noqa: TC004
 
-__all__ = ["SectorwiseError", "__version__", "analyze", "occupancy", "sectors", "wavefronts"]
+__all__ = ["SectorwiseError", "__version__", "analyze", "assert_clean", "occupancy", "sectors", "wavefronts"]
 
 _HOMES: Final = {
     "SectorwiseError": "sectorwise.errors",
     "analyze": "sectorwise.analyze",
+    "assert_clean": "sectorwise.report.assertions",
     "occupancy": "sectorwise.model.occupancy",
     "sectors": "sectorwise.counting.calculator",
     "wavefronts": "sectorwise.counting.calculator",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 import numpy as np
+import numpy.typing as npt
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -108,6 +109,89 @@ def test_narrow_shared_loads_cost_distinct_words_of_the_fullest_bank(data: st.Da
     counts = counted(rows, Space.SHARED, Operation.LOAD, width)
     for k, row in enumerate(rows):
         assert counts.wavefronts[k] == counts.wavefronts_hardware[k] == passes(active(row), width)
+
+
+def pair_up(row: Warp, lanes: range, *, inactive_differs: bool = False) -> bool:
+    """Whether every lane equals its neighbour i^1, or every lane its neighbour i^2."""
+    addresses, mask = row
+
+    def equal(left: int, right: int) -> bool:
+        if mask[left] != mask[right]:
+            return not inactive_differs
+        return not mask[left] or addresses[left] == addresses[right]
+
+    return any(all(equal(lane, lane ^ distance) for lane in lanes) for distance in (1, 2))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_eight_byte_loads_merge_where_nothing_conflicts(data: st.DataObject) -> None:
+    rows = data.draw(warps(8, span=40))
+    counts = counted(rows, Space.SHARED, Operation.LOAD, 8)
+    for k, row in enumerate(rows):
+        apart = sum(passes(active(part), 8) for part in split(row, 16))
+        together = passes(active(row), 8)
+        merges = pair_up(row, range(32))
+        assert counts.wavefronts_hardware[k] == (together if merges else apart)
+        assert counts.wavefronts[k] == (together if merges and together <= 1 else apart)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data())
+def test_sixteen_byte_loads_merge_by_half_warps(data: st.DataObject) -> None:
+    rows = data.draw(warps(16, span=20))
+    counts = counted(rows, Space.SHARED, Operation.LOAD, 16)
+    for k, row in enumerate(rows):
+        quarters = [passes(active(part), 16) for part in split(row, 8)]
+        halves = [passes(active(part), 16) for part in split(row, 16)]
+        assert counts.wavefronts_hardware[k] == sum(halves if pair_up(row, range(32)) else quarters)
+        lower = pair_up(row, range(16), inactive_differs=True) or not row[1][31]
+        upper = pair_up(row, range(16, 32))
+        expected = halves[0] if lower and halves[0] <= 1 else sum(quarters[:2])
+        expected += halves[1] if upper and halves[1] <= 1 else sum(quarters[2:])
+        assert counts.wavefronts[k] == expected
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), st.sampled_from([4, 8]))
+def test_compare_and_swap_passes_twice_and_loops_take_two_passes(data: st.DataObject, width: int) -> None:
+    rows = data.draw(warps(width, span=96))
+    swap = counted(rows, Space.SHARED, Operation.ATOMIC, width, ("CAS",))
+    exchange = counted(rows, Space.SHARED, Operation.ATOMIC, width, ("EXCH",))
+    attempt = counted(rows, Space.SHARED, Operation.ATOMIC, width, ("CAST", "SPIN"))
+    for k, row in enumerate(rows):
+        serial = 0
+        for part in split(row, 128 // width):
+            places = [address // width % (128 // width) for address in active(part)]
+            serial += max((places.count(place) for place in places), default=0)
+        assert exchange.wavefronts[k] == serial
+        assert swap.wavefronts[k] == 2 * serial
+        assert attempt.wavefronts[k] == 2 * sum(bool(active(part)) for part in split(row, 128 // width))
+        assert swap.wavefronts_ideal[k] == min(2 * serial, 2 * -(-len(active(row)) * width // 128))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.sampled_from([4, 8, 16]))
+def test_copies_through_l1_cost_their_most_disturbed_lane(data: st.DataObject, width: int) -> None:
+    sources, targets = data.draw(warps(width, span=200)), data.draw(warps(width, span=200))
+    count = min(len(sources), len(targets))
+    access = Access(Space.GLOBAL, Operation.ASYNC_COPY, width, "LDGSTS", ("E",))
+    counts = count_requests(Requests(access, *arrays(sources, count), arrays(targets, count)[0]))
+    group = 128 // width
+    for k in range(count):
+        mask, cost = sources[k][1], 0
+        for first in range(0, 32, group):
+            lanes = [lane for lane in range(first, first + group) if mask[lane]]
+            read = {lane: sources[k][0][lane] // width % group for lane in lanes}
+            written = {lane: targets[k][0][lane] // width % group for lane in lanes}
+            met = [sum(read[a] == read[b] or written[a] == written[b] for b in lanes) for a in lanes]
+            cost += max(met, default=0)
+        assert counts.wavefronts[k] == cost
+        assert counts.sectors[k] == len({address // 32 for address in active(sources[k])})
+
+
+def arrays(rows: list[Warp], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    return np.array([row[0] for row in rows[:count]]), np.array([row[1] for row in rows[:count]])
 
 
 @settings(max_examples=100, deadline=None)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tools.fuzz.statements import Lists
 
-KERNELS_PER_FILE = 100
+KERNELS_PER_FILE = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,8 @@ def generate(seed: int) -> FuzzKernel:
     outputs: list[Output] = []
     lines: list[str] = []
     scope = Scope(stream, _list_inputs(uniform=family == "uniform"), [], lines, [100])
+    # Where jumps make a cycle with two ways in, which lanes are together depends on who ran first.
+    scope.jumps = family != "converge"
     slots = [0]
 
     def place(kind: str, value: str) -> str:
@@ -219,6 +221,8 @@ def _write_functions(
         lines: list[str] = []
         fixed = [("u", "au"), ("f", "af"), ("d", "ad"), ("u", "lane")]
         scope = Scope(stream, fixed, [("u", "ru"), ("f", "rf")], lines, names)
+        # Behind such jumps compilers gather the whole warp, also lanes that did not call: those never come.
+        scope.jumps = False
         scope.emit("const unsigned lane = threadIdx.x & 31u; unsigned ru = au; float rf = af; (void)lane; (void)depth;")
         if recursive and stream.chance(70):
             scope.emit("if (depth == 0u) return au;")

@@ -23,7 +23,8 @@ class Scope:
     """Values in sight, where results may go, and under which mask collective operations run.
 
     `fixed` values are never written again, `mutable` ones are; `local` ones end with the block. Statements are
-    gathered in `lines`; `names` counts the names given out so far in the whole kernel.
+    gathered in `lines`; `names` counts the names given out so far in the whole kernel. `jumps` allows control flow that
+    no loop nest can express.
     """
 
     stream: Stream
@@ -34,6 +35,7 @@ class Scope:
     local: list[Value] = field(default_factory=list)
     mask: str | None = None
     depth: int = 0
+    jumps: bool = True
 
     def emit(self, text: str) -> None:
         """Add a statement."""
@@ -47,7 +49,15 @@ class Scope:
     def inner(self, mask: str | None = None) -> Scope:
         """The scope of a block within this one."""
         return Scope(
-            self.stream, [*self.fixed, *self.local], self.mutable, self.lines, self.names, [], mask, self.depth + 1
+            self.stream,
+            [*self.fixed, *self.local],
+            self.mutable,
+            self.lines,
+            self.names,
+            [],
+            mask,
+            self.depth + 1,
+            self.jumps,
         )
 
 

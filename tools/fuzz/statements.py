@@ -78,10 +78,10 @@ def add_control(scope: Scope, lists: Lists) -> None:
             add_counted_loop(scope, lists)
         case 5 | 6:
             add_open_loop(scope, lists)
-        case 7 | 8:
-            add_switch(scope, lists)
-        case _:
+        case 9 if scope.jumps:
             add_jumps(scope, lists)
+        case _:
+            add_switch(scope, lists)
 
 
 def without_collectives(lists: Lists) -> Lists:

@@ -92,6 +92,11 @@ class _Places:
         found = self.instruction(index).location
         return None if found is None else self._rename(found)
 
+    def entry(self) -> Location | None:
+        """Where the kernel begins: of its first instruction the place that was not inlined."""
+        found = self.location(0)
+        return found if found is None or not found.inlined_at else found.inlined_at[-1]
+
     def _rename(self, location: Location) -> Location:
         callers = tuple(self._rename(caller) for caller in location.inlined_at)
         return Location(self.name_file(location.file), location.line, callers)
@@ -160,7 +165,7 @@ def _describe_finding(finding: Finding, places: _Places) -> FindingReport:
         severity=finding.severity,
         site=sites[0] if sites else None,
         sites=sites,
-        location=places.location(finding.instructions[0]) if finding.instructions else None,
+        location=places.location(finding.instructions[0]) if finding.instructions else places.entry(),
         message=finding.message,
         advice=finding.advice,
         evidence=finding.evidence,

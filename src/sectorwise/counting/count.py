@@ -11,6 +11,7 @@ from sectorwise.counting.async_copy import (
     count_bypass_sectors_hardware,
     count_bypass_wavefronts,
     count_copy_wavefronts,
+    count_copy_wavefronts_hardware,
     select_bypass_lanes,
 )
 from sectorwise.counting.atomics import count_atomic_wavefronts, count_ideal_atomic_wavefronts
@@ -128,6 +129,7 @@ def _count_copies(requests: Requests) -> Counts:
     through = count_copy_wavefronts(requests.addresses, destinations, mask, copied, access.width_bytes)
     through_ideal = count_ideal_wavefronts(through, mask, access.width_bytes)
     tags = count_tag_requests(requests.addresses, copied)
+    filling = count_store_wavefronts(destinations, mask & ~copied, access.width_bytes)
     if "BYPASS" not in access.modifiers:
         sectors = count_sectors(requests.addresses, copied)
         return _counts(
@@ -137,7 +139,8 @@ def _count_copies(requests: Requests) -> Counts:
             tag_requests=tags,
             wavefronts=through,
             wavefronts_ideal=through_ideal,
-            wavefronts_hardware=through,
+            wavefronts_hardware=filling
+            + count_copy_wavefronts_hardware(requests.addresses, destinations, copied, access.width_bytes),
         )
     fills_apart = "ZFILL" in access.modifiers
     seen = _see_past_guard(requests, copied if fills_apart else mask)
@@ -155,10 +158,8 @@ def _count_copies(requests: Requests) -> Counts:
         tag_requests=tags,
         wavefronts=around,
         wavefronts_ideal=around_ideal,
-        wavefronts_hardware=np.zeros_like(around),  # the data arrive from L2 by the fill path, not the data pipe
-        sectors_hardware=count_bypass_sectors_hardware(
-            requests.addresses, destinations, select_bypass_lanes(destinations, copied)
-        ),
+        wavefronts_hardware=filling,  # the data arrive from L2 by the fill path, only zeros by the data pipe
+        sectors_hardware=count_bypass_sectors_hardware(requests.addresses, destinations, copied),
         exact=not fills_apart and bool(certain.all()),
     )
 

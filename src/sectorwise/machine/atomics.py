@@ -48,6 +48,11 @@ def _choose_fold(modifiers: tuple[str, ...], size_bytes: int) -> tuple[Callable[
     return fold, identity
 
 
+def is_order_visible(modifiers: tuple[str, ...]) -> bool:
+    """Whether the order of lanes is seen in what memory holds in the end: exchanges, and sums that are rounded."""
+    return any(name in ("EXCH", "CAS", "CAST") or name.startswith(_FLOATS) for name in modifiers)
+
+
 def apply_atomic(
     pieces: tuple[Piece, ...],
     active: Lanes | None,

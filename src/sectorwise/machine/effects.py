@@ -12,7 +12,6 @@ from sectorwise.binary.ir import (
     Constant,
     Immediate,
     Operand,
-    OtherOperand,
     Predicate,
     Register,
 )
@@ -139,12 +138,17 @@ def _may_carry_out(instruction: Instruction, place: int) -> bool:
     return any(not isinstance(operand, Predicate) for operand in instruction.operands[place:])
 
 
+def _masked_predicates(instruction: Instruction) -> tuple[Slot, ...]:
+    """The predicates that P2R and R2P move, by the mask that comes last."""
+    mask = instruction.operands[-1]
+    value = mask.value if isinstance(mask, Immediate) else 0x7F
+    return tuple((File.PREDICATE, bit) for bit in range(TRUE_PREDICATE) if value >> bit & 1)
+
+
 def destinations(instruction: Instruction) -> tuple[Slot, ...]:
     """Registers and predicates that the instruction writes where its guard holds."""
     if instruction.opcode == "R2P":
-        mask = instruction.operands[-1]
-        value = mask.value if isinstance(mask, Immediate) else 0x7F
-        return tuple((File.PREDICATE, bit) for bit in range(TRUE_PREDICATE) if value >> bit & 1)
+        return _masked_predicates(instruction)
     slots: list[Slot] = []
     count = result_words(instruction)
     for place in _written_operands(instruction):
@@ -159,6 +163,8 @@ def destinations(instruction: Instruction) -> tuple[Slot, ...]:
 def sources(instruction: Instruction) -> tuple[Slot, ...]:
     """Registers and predicates that the instruction reads, its guard included."""
     slots: list[Slot] = [] if instruction.guard is None else _predicates(instruction.guard)
+    if instruction.opcode == "P2R":
+        slots += _masked_predicates(instruction)
     written = _written_operands(instruction)
     for place, operand in enumerate(instruction.operands):
         if place not in written:
@@ -177,8 +183,6 @@ def _read_slots(instruction: Instruction, place: int, operand: Operand) -> list[
             return slots if operand.descriptor is None else slots + _registers(operand.descriptor, 1)
         case Address():
             return _address_slots(instruction, operand)
-        case OtherOperand() if operand.text == "PR":
-            return [(File.PREDICATE, bit) for bit in range(TRUE_PREDICATE)]
         case _:
             return []
 

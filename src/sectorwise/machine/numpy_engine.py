@@ -8,6 +8,7 @@ import numpy as np
 
 from sectorwise.errors import StepLimitError
 from sectorwise.launch.contents import materialise
+from sectorwise.machine.banks import pack_bank
 from sectorwise.machine.barriers import run_inline_control
 from sectorwise.machine.batch import Batch, Tally, open_batch
 from sectorwise.machine.control import leave_block
@@ -65,7 +66,7 @@ def execute(
 def _open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
     program = decode(bound.kernel)
     count = len(bound.kernel.instructions)
-    banks = {number: _words_of(content) for number, content in bound.banks.items()}
+    banks = {number: pack_bank(content) for number, content in bound.banks.items()}
     return Tally(
         program,
         bound,
@@ -80,12 +81,6 @@ def _open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
 
 def _contents_of(allocation: Allocation) -> npt.NDArray[np.uint8]:
     return materialise(allocation.buffer).reshape(-1).view(np.uint8)
-
-
-def _words_of(content: bytes) -> npt.NDArray[np.uint32]:
-    """Words of a constant bank, with two of zeros behind, so that a word may be read at its last byte."""
-    padded = content + bytes(-len(content) % 4 + 8)
-    return np.frombuffer(padded, "<u4")
 
 
 def _blocks_in_batch(bound: BoundLaunch, options: ExecutionOptions) -> int:

@@ -9,13 +9,13 @@ import numpy as np
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
-from sectorwise.machine.atomics import apply_atomic
-from sectorwise.machine.execution import FirstRequest
+from sectorwise.machine.atomics import apply_atomic, is_order_visible
+from sectorwise.machine.banks import read_bank
 from sectorwise.machine.memory import BatchMemory, Request, generic_spaces, resolve
 from sectorwise.machine.registers import PREDICATE, TRUE, UNIFORM, UNIFORM_PREDICATE, ZERO_WORD, Window
-from sectorwise.machine.sites import Patterns, SiteCounter, record
+from sectorwise.machine.sites import Patterns, SiteCounter, find_first, record
 from sectorwise.machine.special import UNKNOWN_REASONS
-from sectorwise.machine.storage import Piece, read_words, write_words
+from sectorwise.machine.storage import Piece, read_words, stain_words, write_words
 from sectorwise.machine.taint import (
     INEXACT_LEVEL,
     ORDERED,
@@ -138,33 +138,22 @@ class NumpyPort:
 
     def read_constant(self, bank: int, offset: Lanes | int) -> Lanes:
         """Word of a constant bank; past its end zero, and unknown."""
-        if isinstance(offset, int):
-            value = self.constants.get((bank, offset))
-            if value is None:
-                value = self._constant(bank, np.full((1, 1), offset, np.int64))
-                self.constants[bank, offset] = value
-            return value
-        return self._constant(bank, offset.astype(np.int64))
-
-    def _constant(self, bank: int, offset: npt.NDArray[np.int64]) -> Lanes:
+        cached = self.constants.get((bank, offset)) if isinstance(offset, int) else None
+        if cached is not None:
+            return cached
         words = self.banks.get(bank)
         if words is None:
             self.mark_unknown(f"constant bank {bank} is not known")
             return ZERO_WORD
-        first = offset >> 2
-        outside = (first < 0) | (first >= words.size - 1)
-        if outside.any():
+        value, outside = read_bank(
+            words, np.full((1, 1), offset) if isinstance(offset, int) else offset.astype(np.int64)
+        )
+        if outside is not None:
             self.level = join(self.level, np.where(outside, np.uint8(UNKNOWN), np.uint8(0)))
-            self.origins.setdefault(self._index(), f"a read past the end of constant bank {bank}")
-            first = np.where(outside, 0, first)
-        low: Lanes = words[first]
-        shift = ((offset & 3) * 8).astype(np.uint32)
-        if not shift.any():
-            return low
-        # Two-byte parameters may sit inside a word.
-        high = words[first + 1].astype(np.uint64) << np.uint64(32)
-        shifted: Lanes = ((low | high) >> shift.astype(np.uint64)).astype(np.uint32)
-        return shifted
+            self.origins.setdefault(self._index(), f"it reads past the end of constant bank {bank}")
+        elif isinstance(offset, int):
+            self.constants[bank, offset] = value
+        return value
 
     def read_special(self, name: str) -> Lanes:
         """Word of a special register."""
@@ -222,10 +211,10 @@ class NumpyPort:
         seen = apply_atomic(
             pieces, active, lambda old: update(self.algebra, old), size_bytes, access.modifiers, self.warps
         )
-        if _is_order_visible(access):
+        if is_order_visible(access.modifiers):
             self.level = join(self.level, level_of(ORDERED))
         if self.level is not None:
-            _stain(pieces, active, size_bytes, collect(self.level, None), self.warps)
+            stain_words(pieces, size_bytes, active, self.warps, collect(self.level, None))
         self.level = join(self.level, level_of(ORDERED))
         if words == 1:
             return [seen.astype(np.uint32)]
@@ -311,22 +300,11 @@ class NumpyPort:
         spaces = generic_spaces(self.memory.bound, address) if access.space is Space.GENERIC else None
         record(counter, Patterns(self.warps, self.issuing, address, lanes, secondary, source_bytes, spaces, issued))
         if counter.first is None:
-            counter.first = self._find_first(address, lanes)
+            first_warp = self.memory.first_block * self.memory.warps_per_block
+            counter.first = find_first(address, lanes, self.rows, first_warp)
         if self.observers:
             self._show(access, address, lanes)
         return known
-
-    def _find_first(self, address: npt.NDArray[np.int64], lanes: Mask | None) -> FirstRequest | None:
-        """The request of the first warp that accesses; None if none does."""
-        row = 0 if lanes is None else int(lanes.any(axis=1).argmax())
-        active = np.ones(32, np.bool_) if lanes is None else lanes[row]
-        if not active.any():
-            return None
-        warp = row if self.rows is None else int(self.rows[row])
-        shown = np.where(active, np.broadcast_to(address, (self.warps, 32))[row], 0)
-        mask = int(np.packbits(active, bitorder="little").view("<u4")[0])
-        first_warp = self.memory.first_block * self.memory.warps_per_block
-        return FirstRequest(first_warp + warp, tuple(shown.tolist()), mask)
 
     def _show(self, access: Access, address: npt.NDArray[np.int64], lanes: Mask | None) -> None:
         rows = np.arange(self.warps) if self.rows is None else self.rows
@@ -381,23 +359,3 @@ def _keep_bytes(word: Lanes, count: npt.NDArray[np.int64]) -> Lanes:
     bits = (np.clip(count, 0, 4) * 8).astype(np.uint64)
     mask = ((np.uint64(1) << bits) - np.uint64(1)).astype(np.uint32)
     return word & mask
-
-
-def _is_order_visible(access: Access) -> bool:
-    """Whether the order of lanes is seen in what memory holds in the end: exchanges, and sums that are rounded."""
-    modifiers = access.modifiers
-    return any(name in ("EXCH", "CAS", "CAST") or name.startswith(("F", "BF")) for name in modifiers)
-
-
-def _stain(pieces: tuple[Piece, ...], active: Mask | None, size_bytes: int, flags: int, warps: int) -> None:
-    """Marks what an atomic has updated with values that are not wholly known."""
-    for piece in pieces:
-        storage = piece.storage
-        where = np.ones((warps, 32), np.bool_) if active is None else np.broadcast_to(active, (warps, 32))
-        if piece.where is not None:
-            where = where & piece.where
-        index = np.broadcast_to(piece.index, (warps, 32))[where] >> 2
-        if storage.shadow is None:
-            storage.shadow = np.zeros(storage.words.size, np.uint8)
-        for k in range(max(1, size_bytes >> 2)):
-            storage.shadow[index + k] |= np.uint8(flags)

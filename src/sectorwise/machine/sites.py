@@ -9,7 +9,7 @@ import numpy as np
 
 from sectorwise.counting.count import count_requests
 from sectorwise.counting.request import Requests
-from sectorwise.machine.execution import Certainty, Pattern, Site
+from sectorwise.machine.execution import Certainty, FirstRequest, Pattern, Site
 from sectorwise.machine.lanes import ALL_LANES, unpack
 from sectorwise.machine.taint import KNOWN, ORDERED
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.counting.request import Access
-    from sectorwise.machine.execution import FirstRequest
 
     Addresses = npt.NDArray[np.int64]
     Lanes = npt.NDArray[np.bool_]
@@ -133,6 +132,22 @@ def keep_patterns(counter: SiteCounter, keys: Keys, parts: Parts, counts: Keys, 
                 continue
             del counter.kept[cheapest]
         counter.kept[name] = _Kept(keys[row], parts, counts[row], int(times[row]), int(excess[row]))
+
+
+def find_first(
+    addresses: Addresses, active: Lanes | None, rows: npt.NDArray[np.intp] | None, first_warp: int
+) -> FirstRequest | None:
+    """The request of the first warp that accesses; None if none does.
+
+    `addresses` broadcast to `[warps, 32]`; `rows` are the warps of the batch, whose first is `first_warp`.
+    """
+    row = 0 if active is None else int(active.any(axis=1).argmax())
+    lanes = np.ones(32, np.bool_) if active is None else active[row]
+    if not lanes.any():
+        return None
+    shown = np.where(lanes, addresses[min(row, len(addresses) - 1)], 0)
+    warp = row if rows is None else int(rows[row])
+    return FirstRequest(first_warp + warp, tuple(shown.tolist()), int(_pack(lanes[None])[0, 0]))
 
 
 def record_silent(counter: SiteCounter, warps: int) -> None:

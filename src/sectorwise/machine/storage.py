@@ -151,3 +151,17 @@ def _write_shadow(piece: Piece, index: Indices, width_bytes: int, level: npt.NDA
         at = first + k * (piece.stride_bytes >> 2)
         # A narrow store leaves the rest of its word as it was.
         storage.shadow[at] = level if width_bytes >= 4 else storage.shadow[at] | level
+
+
+def stain_words(pieces: tuple[Piece, ...], width_bytes: int, active: Lanes | None, warps: int, flags: int) -> None:
+    """Adds flags to the taint of what the active lanes reach: their updates were not wholly known."""
+    for piece in pieces:
+        where = np.ones((warps, 32), np.bool_) if active is None else np.broadcast_to(active, (warps, 32))
+        if piece.where is not None:
+            where = where & piece.where
+        shadow = piece.storage.shadow
+        if shadow is None:
+            shadow = piece.storage.shadow = np.zeros(piece.storage.words.size, np.uint8)
+        first = np.broadcast_to(piece.index, (warps, 32))[where] >> 2
+        for k in range(max(1, width_bytes >> 2)):
+            shadow[first + k * (piece.stride_bytes >> 2)] |= np.uint8(flags)

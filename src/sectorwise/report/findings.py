@@ -6,6 +6,7 @@ import textwrap
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.findings import Severity
+from sectorwise.report.concurrency import write_time
 from sectorwise.report.page import Page, Role, paint, tidy
 from sectorwise.report.pictures import draw_picture
 
@@ -29,10 +30,11 @@ def write_findings(findings: Sequence[FindingReport], page: Page) -> Iterator[st
         return
     yield paint(page, Role.TITLE, "  findings, the dearest first")
     for finding in shown:
-        yield from _write_finding(finding, page)
+        yield from write_finding(finding, page)
 
 
-def _write_finding(finding: FindingReport, page: Page) -> Iterator[str]:
+def write_finding(finding: FindingReport, page: Page) -> Iterator[str]:
+    """What is wrong and where, the number behind it, one warp of it, what to do, and proven remedies."""
     place = "" if finding.location is None else f"  {finding.location.file}:{finding.location.line}"
     role = _ROLES[finding.severity]
     mark = "" if finding.severity is Severity.WARNING else f" ({finding.severity})"
@@ -57,14 +59,6 @@ def _write_remedy(remedy: Remedy, page: Page) -> Iterator[str]:
     yield from _wrap(page, f"remedy, proven: {remedy.title}: {remedy.before:,} to {remedy.after:,} {remedy.quantity}")
     for line in remedy.change.splitlines():
         yield " " * (_INDENT + 4) + tidy(page, line)
-
-
-def write_time(time_ns: float) -> str:
-    """`830 ns`, `4.2 us`, `1.3 ms`: two digits are all that an estimate is worth."""
-    for unit, size in (("ns", 1.0), ("us", 1e3), ("ms", 1e6)):
-        if time_ns < 1000 * size:
-            return f"{float(f'{time_ns / size:.2g}'):,.4g} {unit}"
-    return f"{time_ns / 1e9:.2g} s"
 
 
 def _wrap(page: Page, text: str) -> list[str]:

@@ -13,7 +13,7 @@ writes, and for each way in which its chunks are turned within the line.
 ## Example
 
 ```cuda
-// sectorwise: launch fill<<<8, 32>>>(f32[8*32], f32[8*32])
+// sectorwise: launch fill<<<132, 32>>>(f32[132*32], f32[132*32])
 extern "C" __global__ void fill(const float* in, float* out) {
     __shared__ float tile[32][32];
     int i = blockIdx.x * 32 + threadIdx.x;
@@ -28,7 +28,7 @@ extern "C" __global__ void fill(const float* in, float* out) {
 ## Use instead
 
 ```cuda
-// sectorwise: launch fill_row<<<8, 32>>>(f32[8*32], f32[8*32])
+// sectorwise: launch fill_row<<<132, 32>>>(f32[132*32], f32[132*32])
 extern "C" __global__ void fill_row(const float* in, float* out) {
     __shared__ float tile[32];
     int i = blockIdx.x * 32 + threadIdx.x;

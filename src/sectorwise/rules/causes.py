@@ -52,7 +52,7 @@ def _classify_pattern(site: Site, pattern: Pattern) -> Cause:
     if shape.packed_sectors <= pattern.sectors_ideal:
         return Cause.MISALIGNED
     step_bytes = abs(shape.step_bytes or 0)
-    if shape.width_bytes < step_bytes <= _RECORD_LIMIT_BYTES:
+    if shape.width_bytes < step_bytes < _RECORD_LIMIT_BYTES:
         return Cause.RECORDS
     sizes = {run.size_bytes for run in shape.runs}
     if shape.step_bytes is None and len(sizes) == 1 and shape.width_bytes < min(sizes) < 4 * SECTOR_BYTES:

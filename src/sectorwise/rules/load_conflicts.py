@@ -13,7 +13,7 @@ a broadcast is no conflict. The four passes of a 16-byte load are its ideal.
 ## Example
 
 ```cuda
-// sectorwise: launch transpose<<<4, (32, 32)>>>(f32[4096], f32[4096])
+// sectorwise: launch transpose<<<132, (32, 32)>>>(f32[132*1024], f32[132*1024])
 extern "C" __global__ void transpose(const float* in, float* out) {
     __shared__ float tile[32][32];
     int base = blockIdx.x * 1024;
@@ -28,7 +28,7 @@ extern "C" __global__ void transpose(const float* in, float* out) {
 Pad the rows by one word, so that a column walks over the banks; or store (r, c) at column c ^ r.
 
 ```cuda
-// sectorwise: launch transpose_padded<<<4, (32, 32)>>>(f32[4096], f32[4096])
+// sectorwise: launch transpose_padded<<<132, (32, 32)>>>(f32[132*1024], f32[132*1024])
 extern "C" __global__ void transpose_padded(const float* in, float* out) {
     __shared__ float tile[32][33];
     int base = blockIdx.x * 1024;

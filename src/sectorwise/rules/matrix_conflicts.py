@@ -12,7 +12,7 @@ begin in the same bank: eight passes a matrix.
 ## Example
 
 ```cuda
-// sectorwise: launch take_rows<<<2, 32>>>(i32[4096])
+// sectorwise: launch take_rows<<<132, 32>>>(i32[132*32])
 extern "C" __global__ void take_rows(int* out) {
     __shared__ __align__(128) unsigned short tile[32][64];
     for (int i = threadIdx.x; i < 2048; i += 32) tile[i / 64][i % 64] = i;
@@ -31,7 +31,7 @@ Pad the rows by 16 bytes (8 halves), or XOR the 16-byte chunk's number with the 
 offsets. A swizzle of single words would change the order within the chunks, and with it the values.
 
 ```cuda
-// sectorwise: launch take_padded<<<2, 32>>>(i32[4096])
+// sectorwise: launch take_padded<<<132, 32>>>(i32[132*32])
 extern "C" __global__ void take_padded(int* out) {
     __shared__ __align__(128) unsigned short tile[32][72];
     for (int i = threadIdx.x; i < 2048; i += 32) tile[i / 64][i % 64] = i;

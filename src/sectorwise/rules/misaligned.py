@@ -13,7 +13,7 @@ Where the neighbouring warp needs the rest of the sector, L1 often serves it, an
 ## Example
 
 ```cuda
-// sectorwise: launch shift<<<16, 128>>>(f32[4096], f32[4096], n=2048)
+// sectorwise: launch shift<<<132, 128>>>(f32[20000], f32[20000], n=16896)
 extern "C" __global__ void shift(const float* in, float* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = in[i + 1];  // each warp straddles a fifth sector
@@ -26,7 +26,7 @@ Pad the pitch of rows to a multiple of 32 bytes (`cudaMallocPitch`), let a block
 the aligned piece into shared memory and shift there.
 
 ```cuda
-// sectorwise: launch copy<<<16, 128>>>(f32[4096], f32[4096], n=2048)
+// sectorwise: launch copy<<<132, 128>>>(f32[20000], f32[20000], n=16896)
 extern "C" __global__ void copy(const float* in, float* out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = in[i];

@@ -12,7 +12,7 @@ vector type of a pointer that is aligned for one element only, or from a padding
 ## Example
 
 ```cuda
-// sectorwise: launch copy_shifted<<<2, 128>>>(f32[1040], f32[1024])
+// sectorwise: launch copy_shifted<<<132, 128>>>(f32[132*512+8], f32[132*512])
 extern "C" __global__ void copy_shifted(const float* in, float4* out) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     out[i] = reinterpret_cast<const float4*>(in + 1)[i];  // 4 bytes past a multiple of 16
@@ -22,7 +22,7 @@ extern "C" __global__ void copy_shifted(const float* in, float4* out) {
 ## Use instead
 
 ```cuda
-// sectorwise: launch copy_aligned<<<2, 128>>>(f32[1040], f32[1024])
+// sectorwise: launch copy_aligned<<<132, 128>>>(f32[132*512+8], f32[132*512])
 extern "C" __global__ void copy_aligned(const float* in, float4* out) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     out[i] = reinterpret_cast<const float4*>(in + 8)[i];

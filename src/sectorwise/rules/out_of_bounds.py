@@ -13,17 +13,17 @@ up, so that small overruns often go unnoticed until they do not.
 ## Example
 
 ```cuda
-// sectorwise: launch scale<<<8, 128>>>(f32[1000])
+// sectorwise: launch scale<<<132, 128>>>(f32[16800])
 extern "C" __global__ void scale(float* values) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    values[i] *= 2;  // 1,024 threads, 1,000 values
+    values[i] *= 2;  // 16,896 threads, 16,800 values
 }
 ```
 
 ## Use instead
 
 ```cuda
-// sectorwise: launch scale_guarded<<<8, 128>>>(f32[1000], n=1000)
+// sectorwise: launch scale_guarded<<<132, 128>>>(f32[16800], n=16800)
 extern "C" __global__ void scale_guarded(float* values, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) values[i] *= 2;

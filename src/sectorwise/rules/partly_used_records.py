@@ -2,7 +2,7 @@
 
 ## What it does
 
-Reports accesses of global memory whose lanes step a constant distance of at most 128 bytes that is longer than what
+Reports accesses of global memory whose lanes step a constant distance of less than 128 bytes that is longer than what
 they take: one field of an array of records, or each thread's own run of elements.
 
 ## Why it costs
@@ -13,7 +13,7 @@ the other fields soon after, L1 serves them; where it does not, DRAM moves whole
 ## Example
 
 ```cuda
-// sectorwise: launch take_mass<<<16, 128>>>(f32[2048*12], f32[2048])
+// sectorwise: launch take_mass<<<132, 128>>>(f32[16896*12], f32[16896])
 struct Body { float position[3], velocity[3], force[3], mass, charge, radius; };
 extern "C" __global__ void take_mass(const Body* bodies, float* out) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -27,7 +27,7 @@ An array for each field, or records in groups: inner arrays of 32 bytes are enou
 each thread's own run: let the lanes take turns, lane l the elements l, l + 32, ...
 
 ```cuda
-// sectorwise: launch copy_mass<<<16, 128>>>(f32[2048], f32[2048])
+// sectorwise: launch copy_mass<<<132, 128>>>(f32[16896], f32[16896])
 extern "C" __global__ void copy_mass(const float* masses, float* out) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     out[i] = masses[i];

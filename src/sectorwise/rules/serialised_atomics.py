@@ -13,7 +13,7 @@ together.
 ## Example
 
 ```cuda
-// sectorwise: launch histogram<<<8, 256>>>(i32[2048], i32[2048])
+// sectorwise: launch histogram<<<132, 256>>>(i32[132*256], i32[132*256])
 extern "C" __global__ void histogram(const int* values, int* out) {
     __shared__ int bins[256];
     bins[threadIdx.x] = 0;
@@ -31,7 +31,7 @@ Combine the lanes of a warp first (`__reduce_max_sync`, shuffles, `__match_any_s
 in its own bank.
 
 ```cuda
-// sectorwise: launch histogram_spread<<<8, 256>>>(i32[2048], i32[2048])
+// sectorwise: launch histogram_spread<<<132, 256>>>(i32[132*256], i32[132*256])
 extern "C" __global__ void histogram_spread(const int* values, int* out) {
     __shared__ int bins[8][32];
     bins[threadIdx.x / 32][threadIdx.x % 32] = 0;

@@ -13,7 +13,7 @@ asks for eight lines instead of one.
 ## Example
 
 ```cuda
-// sectorwise: launch scale<<<(32, 4), (4, 32)>>>(f32[128*128], n=128)
+// sectorwise: launch scale<<<(64, 8), (4, 32)>>>(f32[256*256], n=256)
 extern "C" __global__ void scale(float* a, int n) {
     int x = blockIdx.x * 4 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
     a[y * n + x] *= 2;  // a warp is 8 rows of 16 bytes
@@ -25,7 +25,7 @@ extern "C" __global__ void scale(float* a, int n) {
 Blocks whose threadIdx.x spans 32 lanes, or at least whole sectors.
 
 ```cuda
-// sectorwise: launch scale_rows<<<(4, 32), (32, 4)>>>(f32[128*128], n=128)
+// sectorwise: launch scale_rows<<<(8, 64), (32, 4)>>>(f32[256*256], n=256)
 extern "C" __global__ void scale_rows(float* a, int n) {
     int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 4 + threadIdx.y;
     a[y * n + x] *= 2;

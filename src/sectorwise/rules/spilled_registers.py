@@ -14,7 +14,7 @@ that the smaller number of registers has bought.
 ## Example
 
 ```cuda
-// sectorwise: launch polynomials<<<4, 128>>>(f32[4*128*40], f32[512])
+// sectorwise: launch polynomials<<<132, 128>>>(f32[132*128*40], f32[16896])
 extern "C" __global__ void __launch_bounds__(1024, 2) polynomials(const float* in, float* out) {
     float c[40];
     for (int k = 0; k < 40; ++k) c[k] = in[(blockIdx.x * 40 + k) * 128 + threadIdx.x];
@@ -33,7 +33,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) polynomials(const float* i
 Allow more registers (`__launch_bounds__`, `-maxrregcount`), or keep fewer values alive at once.
 
 ```cuda
-// sectorwise: launch polynomials_in_registers<<<4, 128>>>(f32[4*128*40], f32[512])
+// sectorwise: launch polynomials_in_registers<<<132, 128>>>(f32[132*128*40], f32[16896])
 extern "C" __global__ void __launch_bounds__(128) polynomials_in_registers(const float* in, float* out) {
     float c[40];
     for (int k = 0; k < 40; ++k) c[k] = in[(blockIdx.x * 40 + k) * 128 + threadIdx.x];

@@ -13,7 +13,7 @@ Such a copy is served for each pair of source sector and destination block: a de
 ## Example
 
 ```cuda
-// sectorwise: launch split<<<8, 128>>>(f32[4096], f32[4096])
+// sectorwise: launch split<<<132, 128>>>(f32[132*512], f32[132*512])
 extern "C" __global__ void split(const float4* in, float4* out) {
     __shared__ float4 tile[256];
     int i = blockIdx.x * 128 + threadIdx.x;
@@ -30,7 +30,7 @@ extern "C" __global__ void split(const float4* in, float4* out) {
 Keep neighbouring 16-byte chunks together in pairs: swizzle in units of 32 bytes, or pad whole rows.
 
 ```cuda
-// sectorwise: launch together<<<8, 128>>>(f32[4096], f32[4096])
+// sectorwise: launch together<<<132, 128>>>(f32[132*512], f32[132*512])
 extern "C" __global__ void together(const float4* in, float4* out) {
     __shared__ float4 tile[128];
     int i = blockIdx.x * 128 + threadIdx.x;

@@ -12,7 +12,7 @@ a 16-byte store takes four passes also where all lanes write one place.
 ## Example
 
 ```cuda
-// sectorwise: launch turn<<<4, (32, 32)>>>(f32[4096], f32[4096])
+// sectorwise: launch turn<<<132, (32, 32)>>>(f32[132*1024], f32[132*1024])
 extern "C" __global__ void turn(const float* in, float* out) {
     __shared__ float tile[32][32];
     int base = blockIdx.x * 1024;
@@ -25,7 +25,7 @@ extern "C" __global__ void turn(const float* in, float* out) {
 ## Use instead
 
 ```cuda
-// sectorwise: launch turn_padded<<<4, (32, 32)>>>(f32[4096], f32[4096])
+// sectorwise: launch turn_padded<<<132, (32, 32)>>>(f32[132*1024], f32[132*1024])
 extern "C" __global__ void turn_padded(const float* in, float* out) {
     __shared__ float tile[32][33];
     int base = blockIdx.x * 1024;

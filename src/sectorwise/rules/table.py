@@ -7,18 +7,26 @@ from typing import TYPE_CHECKING, Final
 from sectorwise.findings import Severity
 from sectorwise.rules import (
     async_copy_conflicts,
+    idle_multiprocessors,
     indexed_local_arrays,
     load_conflicts,
+    loads_used_at_once,
+    low_occupancy,
     matrix_conflicts,
     misaligned,
     misaligned_vectors,
+    narrow_accesses,
+    nearly_empty_last_wave,
     out_of_bounds,
     partly_used_records,
+    repeated_stores,
     serialised_atomics,
     short_rows,
+    sparse_lanes,
     spilled_registers,
     split_async_copies,
     store_conflicts,
+    too_few_bytes_in_flight,
     uncoalesced,
 )
 from sectorwise.rules.rule import Rule
@@ -29,14 +37,17 @@ if TYPE_CHECKING:
     from sectorwise.findings import Finding
     from sectorwise.model.kernel_model import KernelModel
 
-_ERROR, _WARNING = Severity.ERROR, Severity.WARNING
+_ERROR, _WARNING, _NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 RULES: Final = (
     Rule("SW101", "uncoalesced-access", _WARNING, uncoalesced.check, uncoalesced.__doc__),
     Rule("SW102", "misaligned-access", _WARNING, misaligned.check, misaligned.__doc__),
+    Rule("SW103", "narrow-access", _NOTE, narrow_accesses.check, narrow_accesses.__doc__),
     Rule("SW105", "partly-used-records", _WARNING, partly_used_records.check, partly_used_records.__doc__),
     Rule("SW106", "short-rows", _WARNING, short_rows.check, short_rows.__doc__),
+    Rule("SW107", "sparse-lanes", _NOTE, sparse_lanes.check, sparse_lanes.__doc__),
     Rule("SW109", "split-async-copy", _WARNING, split_async_copies.check, split_async_copies.__doc__),
+    Rule("SW110", "repeated-store", _NOTE, repeated_stores.check, repeated_stores.__doc__),
     Rule("SW201", "load-bank-conflict", _WARNING, load_conflicts.check, load_conflicts.__doc__),
     Rule("SW202", "store-bank-conflict", _WARNING, store_conflicts.check, store_conflicts.__doc__),
     Rule("SW203", "matrix-bank-conflict", _WARNING, matrix_conflicts.check, matrix_conflicts.__doc__),
@@ -44,6 +55,11 @@ RULES: Final = (
     Rule("SW205", "serialised-atomics", _WARNING, serialised_atomics.check, serialised_atomics.__doc__),
     Rule("SW301", "spilled-registers", _WARNING, spilled_registers.check, spilled_registers.__doc__),
     Rule("SW302", "indexed-local-array", _WARNING, indexed_local_arrays.check, indexed_local_arrays.__doc__),
+    Rule("SW401", "too-few-bytes-in-flight", _NOTE, too_few_bytes_in_flight.check, too_few_bytes_in_flight.__doc__),
+    Rule("SW402", "low-occupancy", _NOTE, low_occupancy.check, low_occupancy.__doc__),
+    Rule("SW403", "nearly-empty-last-wave", _NOTE, nearly_empty_last_wave.check, nearly_empty_last_wave.__doc__),
+    Rule("SW404", "idle-multiprocessors", _NOTE, idle_multiprocessors.check, idle_multiprocessors.__doc__),
+    Rule("SW406", "load-used-at-once", _NOTE, loads_used_at_once.check, loads_used_at_once.__doc__),
     Rule("SW901", "out-of-bounds-access", _ERROR, out_of_bounds.check, out_of_bounds.__doc__),
     Rule("SW902", "misaligned-vector", _ERROR, misaligned_vectors.check, misaligned_vectors.__doc__),
 )

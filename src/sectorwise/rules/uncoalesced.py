@@ -14,7 +14,7 @@ there: then DRAM is spared, but each request still takes its sectors through the
 ## Example
 
 ```cuda
-// sectorwise: launch column_sums<<<8, 128>>>(f32[1024*64], f32[1024], n=64)
+// sectorwise: launch column_sums<<<132, 32>>>(f32[4224*64], f32[4224], n=64)
 extern "C" __global__ void column_sums(const float* rows, float* sums, int n) {
     int row = blockIdx.x * blockDim.x + threadIdx.x;
     float sum = 0;
@@ -28,7 +28,7 @@ extern "C" __global__ void column_sums(const float* rows, float* sums, int n) {
 Let neighbouring lanes take neighbouring addresses: a warp a row, or the transpose through shared memory.
 
 ```cuda
-// sectorwise: launch row_sums<<<256, 128>>>(f32[1024*64], f32[1024], n=64)
+// sectorwise: launch row_sums<<<1056, 128>>>(f32[4224*64], f32[4224], n=64)
 extern "C" __global__ void row_sums(const float* rows, float* sums, int n) {
     int row = (blockIdx.x * blockDim.x + threadIdx.x) / 32, lane = threadIdx.x % 32;
     float sum = 0;

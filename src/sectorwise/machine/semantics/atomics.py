@@ -112,6 +112,9 @@ def _compare_and_swap(instruction: Instruction, access: Access) -> Action:
 
 def _update_of(instruction: Instruction, access: Access) -> Update:
     operation = next((name for name in instruction.modifiers if name in _INTEGER_OPERATIONS), None)
+    if instruction.has("POPC"):
+        # POPC.INC adds the number of lanes with one address, and has no bound as INC has.
+        operation = "ADD"
     if operation is None:
         raise unsupported(instruction, "the operation is not known")
     for name, update in _FLOAT_ADDITIONS.items():

@@ -284,35 +284,47 @@ def set_register(instruction: Instruction) -> Action:
     return run
 
 
+def minimum_maximum(instruction: Instruction) -> Action:
+    """HMNMX2, VHMNMX: the smallest of two or three where the predicate holds, else the largest.
+
+    With XORSIGN the sign is the product of both signs, and NaN is written as it always is.
+    """
+    kind = format_of(instruction)
+    values = tuple(operand for operand in instruction.operands[1:] if not isinstance(operand, Predicate))
+    choice = [operand for operand in instruction.operands[1:] if isinstance(operand, Predicate)][-1]
+    readers = values_of(instruction, values, kind)
+    minimum, write, keeps_nan = read_predicate(choice), write_word(instruction.operands[0]), instruction.has("NAN")
+    takes_signs = instruction.has("XORSIGN")
+    signs = values_of(instruction, tuple(_without_sign(value) for value in values), kind)[:2] if takes_signs else []
+
+    def extreme(algebra: Algebra[Value], x: Value, y: Value, smaller: Value, sign: Value | None) -> Value:
+        bits = extreme_bits(algebra, x, y, smaller)
+        bits = algebra.shift_right(bits, algebra.word(16)) if kind is Float.BF16 else bits
+        if sign is not None:
+            bits = algebra.bit_or(algebra.bit_and(bits, algebra.word(0x7FFF)), sign)
+        nan_x, nan_y = algebra.is_nan(x), algebra.is_nan(y)
+        lost = algebra.bit_or(nan_x, nan_y) if keeps_nan else algebra.bit_and(nan_x, nan_y)
+        return algebra.view_float(algebra.select(lost, algebra.word(0x7FFF), bits), kind)
+
+    def run(port: Port[Value]) -> None:
+        algebra, smaller = port.algebra, minimum(port)
+        first, *others = (read(port) for read in readers)
+        halves, products = list(first), [None, None] if not takes_signs else _multiply_signs(port, signs, kind)
+        for other in others:
+            halves = [extreme(algebra, x, y, smaller, sign) for x, y, sign in zip(halves, other, products, strict=True)]
+        write(port, pack(algebra, halves[0], halves[1], kind))
+
+    return run
+
+
 def _without_sign(operand: Operand) -> Operand:
     """The operand as it lies in the register."""
     return replace(operand, absolute=False, negate=False) if isinstance(operand, Register | Constant) else operand
 
 
-def minimum_maximum(instruction: Instruction) -> Action:
-    """HMNMX2: the smaller of each pair where the predicate holds, else the larger; with XORSIGN of both signs."""
-    kind = format_of(instruction)
-    values = tuple(operand for operand in instruction.operands[1:] if not isinstance(operand, Predicate))
-    choice = [operand for operand in instruction.operands[1:] if isinstance(operand, Predicate)][-1]
-    a, b = values_of(instruction, values, kind)[:2]
-    minimum, write, keeps_nan = read_predicate(choice), write_word(instruction.operands[0]), instruction.has("NAN")
-    signs = values_of(instruction, tuple(_without_sign(value) for value in values), kind)[:2]
-    takes_signs = instruction.has("XORSIGN")
-
-    def run(port: Port[Value]) -> None:
-        algebra, smaller = port.algebra, minimum(port)
-        halves = []
-        signed = zip(*(read(port) for read in signs), strict=True) if takes_signs else ()
-        differs = [algebra.bit_xor(*(half_bits(algebra, value, kind) for value in pair)) for pair in signed]
-        for place, (x, y) in enumerate(zip(a(port), b(port), strict=True)):
-            bits = extreme_bits(algebra, x, y, smaller)
-            bits = algebra.shift_right(bits, algebra.word(16)) if kind is Float.BF16 else bits
-            if takes_signs:
-                sign = algebra.bit_and(differs[place], algebra.word(0x8000))
-                bits = algebra.bit_or(algebra.bit_and(bits, algebra.word(0x7FFF)), sign)
-            nan_x, nan_y = algebra.is_nan(x), algebra.is_nan(y)
-            lost = algebra.bit_or(nan_x, nan_y) if keeps_nan else algebra.bit_and(nan_x, nan_y)
-            halves.append(algebra.select(lost, algebra.word(0x7FFF), bits))
-        write(port, algebra.bit_or(halves[0], algebra.shift_left(halves[1], algebra.word(16))))
-
-    return run
+def _multiply_signs(port: Port[Value], readers: list[PairReader], kind: Float) -> list[Value | None]:
+    algebra, (a, b) = port.algebra, (read(port) for read in readers)
+    differs = [
+        algebra.bit_xor(half_bits(algebra, x, kind), half_bits(algebra, y, kind)) for x, y in zip(a, b, strict=True)
+    ]
+    return [algebra.bit_and(bits, algebra.word(0x8000)) for bits in differs]

@@ -108,7 +108,7 @@ def read_special_pair(instruction: Instruction) -> Action:
     if instruction.has("32"):
         return lambda port: low(port, _read_special(port, name))
     high = write_word(instruction.operands[0], 1)
-    upper = name.replace("LO", "HI") if name != "SRZ" else name
+    upper = f"{name.removesuffix('LO')}HI" if name.endswith("LO") else "SRZ"
 
     def run(port: Port[Value]) -> None:
         low(port, _read_special(port, name))

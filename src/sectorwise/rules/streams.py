@@ -1,0 +1,41 @@
+"""Turns a kernel model into whether its loads are slow for want of bytes in flight, which several rules ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.counting.request import Operation, Space
+from sectorwise.model.concurrency import Bound
+from sectorwise.rules.shapes import SECTOR_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sectorwise.machine.execution import Site
+    from sectorwise.model.concurrency import Concurrency
+    from sectorwise.model.kernel_model import KernelModel
+
+_LEAST_BYTES: Final = 4 << 20
+"""Launches that load less are over before a memory's latency and a launch's own can be told apart."""
+
+_IDLE_ENOUGH: Final = 0.7
+"""A memory that is busier than this leaves little to gain."""
+
+_LOADS: Final = frozenset({Operation.LOAD, Operation.ASYNC_COPY})
+
+
+def find_starved(model: KernelModel) -> Concurrency | None:
+    """The concurrency of a launch that loads much and leaves the memory idle waiting for it; None for any other."""
+    found = model.pace.concurrency
+    if found is None or found.bound is not Bound.LATENCY or found.memory_busy >= _IDLE_ENOUGH:
+        return None
+    loaded_bytes = sum(site.sectors * SECTOR_BYTES for site in list_global_loads(model))
+    return found if loaded_bytes >= _LEAST_BYTES else None
+
+
+def list_global_loads(model: KernelModel) -> Iterator[Site]:
+    """Sites that load from global memory and whose addresses are known."""
+    for site in model.execution.sites:
+        known = site.unknown_because is None and site.access.space in {Space.GLOBAL, Space.GENERIC}
+        if known and site.access.operation in _LOADS:
+            yield site
