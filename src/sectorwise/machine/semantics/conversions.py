@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sectorwise.binary.ir import Constant, FloatImmediate, Immediate, Register
+from sectorwise.binary.ir import Constant, Immediate, Register
 from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.operands import (
-    float_bits,
     is_zero,
-    raw_word,
     read_long,
     read_word,
     unsupported,
@@ -25,7 +23,7 @@ from sectorwise.machine.semantics.floats import (
     rounding_of,
     saturate,
 )
-from sectorwise.machine.semantics.half import half_bits
+from sectorwise.machine.semantics.half import half_bits, read_half
 from sectorwise.machine.semantics.packed import clamp, pack_bytes, round_to_tf32, unpack_bytes
 
 if TYPE_CHECKING:
@@ -57,7 +55,7 @@ def read_float(operand: Operand, kind: Float, instruction: Instruction) -> Reade
             read = read_single(operand, instruction)
             return _keep_nan(operand, instruction, read) if instruction.has("F64") else read
         case _:
-            return _read_half(operand, kind, instruction)
+            return read_half(operand, kind, instruction)
 
 
 def _keep_nan(operand: Operand, instruction: Instruction, read: Reader) -> Reader:
@@ -69,29 +67,6 @@ def _keep_nan(operand: Operand, instruction: Instruction, read: Reader) -> Reade
     def run(port: Port[Value]) -> Value:
         raw = plain(port)
         return port.algebra.select(port.algebra.is_nan(raw), raw, read(port))
-
-    return run
-
-
-def _read_half(operand: Operand, kind: Float, instruction: Instruction) -> Reader:
-    if isinstance(operand, FloatImmediate | Immediate):
-        number = float_bits(operand, kind, 0)
-        return lambda port: port.algebra.view_float(port.algebra.word(number), kind)
-    if not isinstance(operand, Register | Constant):
-        raise unsupported(instruction, "a half is expected")
-    read = raw_word(operand)
-    shift = 16 if any(name.startswith("H1") for name in operand.suffixes) else 0
-    clears, flips = operand.absolute, operand.negate
-
-    def run(port: Port[Value]) -> Value:
-        algebra, bits = port.algebra, read(port)
-        if shift:
-            bits = algebra.shift_right(bits, algebra.word(shift))
-        if clears:
-            bits = algebra.bit_and(bits, algebra.word(0x7FFF))
-        if flips:
-            bits = algebra.bit_xor(bits, algebra.word(0x8000))
-        return algebra.view_float(bits, kind)
 
     return run
 

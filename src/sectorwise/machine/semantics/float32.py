@@ -24,6 +24,7 @@ from sectorwise.machine.semantics.floats import (
     read_single_bits,
     rounding_of,
 )
+from sectorwise.machine.semantics.half import half_bits, read_half
 from sectorwise.machine.semantics.predicates import pick, write_comparison
 
 if TYPE_CHECKING:
@@ -176,8 +177,11 @@ def approximate(instruction: Instruction) -> Action:
         if instruction.has(name):
             return _approximate_upper(instruction, name[:3])
     function = next((name for name in instruction.modifiers if name in _MUFU), None)
-    if function is None or instruction.has("F16"):
+    if function is None:
         raise unsupported(instruction, "the function is not known")
+    for kind in (Float.F16, Float.BF16):
+        if instruction.has(kind):
+            return _approximate_half(instruction, function, kind)
     read, write = read_single(source, instruction), write_word(destination)
 
     def run(port: Port[Value]) -> None:
@@ -186,6 +190,21 @@ def approximate(instruction: Instruction) -> Action:
         # The unit takes denormals as zeros and gives none (RCP keeps them only where it is scaled around).
         value = algebra.approximate(function, algebra.flush_denormals(read(port)))
         write(port, algebra.view_bits(algebra.flush_denormals(value)))
+
+    return run
+
+
+def _approximate_half(instruction: Instruction, function: str, kind: Float) -> Action:
+    """MUFU on a half or a bfloat16, through singles."""
+    destination, source = instruction.operands[:2]
+    read, write = read_half(source, kind, instruction), write_word(destination)
+
+    def run(port: Port[Value]) -> None:
+        port.mark_inexact()
+        algebra = port.algebra
+        single = algebra.convert_float(read(port), Float.F32, Rounding.NEAREST)
+        value = algebra.convert_float(algebra.approximate(function, single), kind, Rounding.NEAREST)
+        write(port, half_bits(algebra, value, kind))
 
     return run
 
@@ -239,8 +258,3 @@ def _between(port: Port[Value], value: Value, low: int, high: int) -> Value:
     algebra = port.algebra
     distance = algebra.subtract(value, algebra.word(low))
     return algebra.less_unsigned(distance, algebra.word(high - low + 1))
-
-
-def swizzled_add(instruction: Instruction) -> Action:
-    """FSWZADD: adds with signs by lane in its quad: P a + b, N -a + b (as `NPPN...`), or b - a."""
-    raise unsupported(instruction, "quad signs are not known")

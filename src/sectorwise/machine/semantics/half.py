@@ -22,7 +22,7 @@ from sectorwise.machine.semantics.predicates import COMBINATIONS, combine, pick
 if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction, Operand
     from sectorwise.machine.algebra import Algebra, Value
-    from sectorwise.machine.operands import Action
+    from sectorwise.machine.operands import Action, Reader
     from sectorwise.machine.port import Port
 
 Pair = tuple["Value", "Value"]
@@ -90,6 +90,30 @@ def _read_packed(instruction: Instruction, operand: Operand, kind: Float) -> Pai
         if flips is not None:
             word = algebra.bit_xor(word, algebra.word(flips))
         return half(algebra, word, shifts[0]), half(algebra, word, shifts[1])
+
+    return run
+
+
+def read_half(operand: Operand, kind: Float, instruction: Instruction) -> Reader:
+    """A reader of one half with its sign modifiers: the one that the operand selects, the low one if none."""
+    if isinstance(operand, FloatImmediate | Immediate):
+        number = float_bits(operand, kind, 0)
+        return lambda port: port.algebra.view_float(port.algebra.word(number), kind)
+    if not isinstance(operand, Register | Constant):
+        raise unsupported(instruction, "a half is expected")
+    read = raw_word(operand)
+    shift = 16 if any(name.startswith("H1") for name in operand.suffixes) else 0
+    clears, flips = operand.absolute, operand.negate
+
+    def run(port: Port[Value]) -> Value:
+        algebra, bits = port.algebra, read(port)
+        if shift:
+            bits = algebra.shift_right(bits, algebra.word(shift))
+        if clears:
+            bits = algebra.bit_and(bits, algebra.word(0x7FFF))
+        if flips:
+            bits = algebra.bit_xor(bits, algebra.word(0x8000))
+        return algebra.view_float(bits, kind)
 
     return run
 
@@ -174,6 +198,8 @@ def _finish(instruction: Instruction, kind: Float) -> Callable[[Algebra[Value], 
 
 def multiply_add(instruction: Instruction) -> Action:
     """HFMA2, HFMA2.MMA: two fused multiply-adds."""
+    if instruction.has("OOB"):
+        raise unsupported(instruction, "operands out of bounds are not known")
     kind = format_of(instruction)
     flushes = instruction.has("FTZ")
     a, b, c = values_of(instruction, instruction.operands[1:], kind)[:3]

@@ -268,15 +268,3 @@ def query_space(instruction: Instruction) -> Action:
         write(port, algebra.invert(algebra.bit_or(shared, local)) if inside is None else inside)
 
     return run
-
-
-def touch_unknown(instruction: Instruction) -> Action:
-    """Texture and surface accesses: what they read is not known."""
-    registers = [operand for operand in instruction.operands if isinstance(operand, Register)]
-
-    def run(port: Port[Value]) -> None:
-        port.mark_unknown("texture and surface memory is not modelled")
-        for register in registers[:1]:
-            write_words(register, 1)(port, [port.algebra.word(0)])
-
-    return run

@@ -212,6 +212,8 @@ def pack_floats_as_integers(instruction: Instruction) -> Action:
 
 def round_to_tf32(instruction: Instruction) -> Action:
     """F2FP.TF32.F32: a single rounded to ten fraction bits."""
+    if instruction.has("SATFINITE"):
+        raise unsupported(instruction, "saturation is not known here")
     destination, source = instruction.operands[:2]
     read, write = read_single(source, instruction), write_word(destination)
     nearest, relu = rounding_of(instruction) is Rounding.NEAREST, instruction.has("RELU")
