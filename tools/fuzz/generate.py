@@ -9,7 +9,6 @@ from tools.fuzz.catalogue.families import FAMILIES, ORDER, WHOLE_WARPS
 from tools.fuzz.inputs import WORDS_PER_THREAD
 from tools.fuzz.scope import Scope, choose_value
 from tools.fuzz.statements import (
-    add_block,
     add_call,
     add_control,
     add_early_exit,
@@ -56,8 +55,11 @@ class FuzzKernel:
         return self.blocks * self.threads
 
 
-def generate(seed: int) -> FuzzKernel:
-    """The kernel of a seed: the same one on every machine."""
+def generate(seed: int, *, trace: bool = False) -> FuzzKernel:
+    """The kernel of a seed: the same one on every machine.
+
+    With `trace` it also writes all that changes out behind each piece of control flow, to find where runs part.
+    """
     stream = Stream(seed)
     family = ORDER[seed % len(ORDER)]
     lists = FAMILIES[family]
@@ -86,6 +88,11 @@ def generate(seed: int) -> FuzzKernel:
     def output(kind: str, name: str) -> None:
         scope.emit(place(kind, name))
 
+    def look() -> None:
+        if trace:
+            for kind, name in scope.mutable:
+                scope.emit(place(kind, name))
+
     functions = (
         _write_functions(stream, seed, lists, scope.names, recursive=recursive)
         if family in ("control", "mixed", "memory")
@@ -93,7 +100,7 @@ def generate(seed: int) -> FuzzKernel:
     )
     _declare_mutable(scope)
     names = [name for name, _ in functions]
-    _fill(scope, seed, "recursive" if recursive else family, lists, threads, output, names, place)
+    _fill(scope, seed, "recursive" if recursive else family, lists, threads, output, names, place, look)
     for kind, name in scope.mutable:
         scope.emit(place(kind, name))
     name = f"fuzz_{seed}"
@@ -156,13 +163,13 @@ def _write_store(slot: int, kind: str, value: str) -> str:
     total = "(gridDim.x * blockDim.x)"
     match kind:
         case "d":
-            words = (f"(unsigned)({value})", f"(unsigned)(({value}) >> 32)")
+            words = [f"(unsigned)({value})", f"(unsigned)(({value}) >> 32)"]
         case "g":
-            words = (f"(unsigned)__double2loint({value})", f"(unsigned)__double2hiint({value})")
+            words = [f"(unsigned)__double2loint({value})", f"(unsigned)__double2hiint({value})"]
         case "f":
-            words = (f"__float_as_uint({value})",)
+            words = [f"__float_as_uint({value})"]
         case _:
-            words = (f"{value}",)
+            words = [f"{value}"]
     return " ".join(f"out[{slot + number}u * {total} + gid] = {word};" for number, word in enumerate(words))
 
 
@@ -183,13 +190,14 @@ def _fill(
     output: Callable[[str, str], None],
     functions: list[str],
     place: Callable[[str, str], str],
+    look: Callable[[], None],
 ) -> None:
     stream = scope.stream
     length = stream.between(14, 26)
     controls = {"control": 35, "recursive": 15, "converge": 40, "mixed": 12, "warp": 15, "memory": 8, "uniform": 3}.get(
         family, 6
     )
-    memories = {"memory": 45, "mixed": 8, "matrix": 6}.get(family, 0)
+    memories = {"memory": 45, "mixed": 8, "matrix": 6, "atomics": 65}.get(family, 0)
     calls = (25 if family == "recursive" else 10) if functions else 0
     # A kernel that calls through pointers carries every such function of its file: a few kernels in each.
     pointers = seed // len(ORDER) % 3 == 1 and family in ("mixed", "recursive")
@@ -197,8 +205,12 @@ def _fill(
         drawn = stream.below(100)
         if drawn < controls:
             add_control(scope, lists)
+            look()
         elif drawn < controls + memories:
-            add_memory(scope, threads, output) if stream.chance(88) else add_local_array(scope, output)
+            if stream.chance(88):
+                add_memory(scope, threads, output, atomics=family == "atomics")
+            else:
+                add_local_array(scope, output)
         elif drawn < controls + memories + calls:
             add_call(scope, functions, output, pointers=pointers)
         else:
@@ -207,7 +219,11 @@ def _fill(
         add_early_exit(scope, place)
         rest = without_collectives(lists)
         for _ in range(stream.between(1, 5)):
-            add_control(scope, rest) if stream.chance(30) else add_operation(scope, rest, output)
+            if stream.chance(30):
+                add_control(scope, rest)
+                look()
+            else:
+                add_operation(scope, rest, output)
 
 
 def _write_functions(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -75,7 +75,7 @@ def make_scalars(seed: int) -> tuple[int, int, int, int, int]:
     return words[0], words[1], single, double, stream.word() >> stream.below(64)
 
 
-def _pick(table: tuple[int, ...], bits: npt.NDArray[np.uint64], dtype: type[np.unsignedinteger]) -> npt.NDArray:
+def _pick(table: tuple[int, ...], bits: npt.NDArray[np.uint64], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     return np.array(table, dtype)[(bits >> np.uint64(20)) % np.uint64(len(table))]
 
 

@@ -31,4 +31,4 @@ def make_buffers(seed: int, threads: int, slots: int) -> tuple[Words, Words, Wor
 
 def pack_scalars(scalars: tuple[int, int, int, int, int]) -> tuple[bytes, ...]:
     """The bytes of the scalar arguments in order."""
-    return tuple(struct.pack(code, value) for code, value in zip("<I <I <I <Q <Q".split(), scalars, strict=True))
+    return tuple(struct.pack(code, value) for code, value in zip(["<I", "<I", "<I", "<Q", "<Q"], scalars, strict=True))

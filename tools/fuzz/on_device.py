@@ -1,9 +1,9 @@
-"""Turns cubins of generated kernels into the words that a GPU writes, with the driver alone; needs NumPy, no package.
+"""Turns a folder of compiled kernels into what a GPU makes of them, with the driver alone: it needs NumPy, no package.
 
-    python -m tools.fuzz.on_device BATCH.npz RESULTS.npz
+    python -m tools.fuzz.on_device BATCH RESULTS
 
-The batch holds cubins, launches and what the engine expects; the result holds a checksum for every kernel, and all
-words of those that differ.
+BATCH is what `fuzz_device prepare` made. RESULTS gets a digest of every kernel, and all words of those that differ from
+what the engine computed.
 """
 
 from __future__ import annotations
@@ -12,135 +12,167 @@ import ctypes
 import json
 import lzma
 import multiprocessing
+import queue
 import sys
-import zlib
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tools.fuzz.digests import digest, digest_slots
 from tools.fuzz.inputs import make_scalars
 from tools.fuzz.launches import make_buffers, pack_scalars
 
-_COMPUTE_CAPABILITY = (75, 76)
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Words = npt.NDArray[np.uint32]
+    Launch = dict[str, Any]
+
+LONGEST_S = 20
+"""A kernel that takes longer hangs: its file is given up."""
+
+MOST_KEPT_BYTES = 40 << 20
 
 
 class DriverError(Exception):
     """The driver refused; the text names the call."""
 
 
+@dataclass(frozen=True, slots=True)
 class Driver:
-    """The CUDA driver with one context."""
+    """The CUDA driver with the device's primary context."""
 
-    def __init__(self) -> None:
-        self.cuda = ctypes.CDLL("libcuda.so.1")
-        self.call("cuInit", 0)
-        device = ctypes.c_int()
-        self.call("cuDeviceGet", ctypes.byref(device), 0)
-        self.device = device
-        context = ctypes.c_void_p()
-        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-        self.call("cuCtxSetCurrent", context)
+    library: ctypes.CDLL
+    device: ctypes.c_int
 
-    def call(self, name: str, *arguments: object) -> None:
-        """Call a function of the driver; raise if it returns an error."""
-        status = getattr(self.cuda, name)(*arguments)
-        if status:
-            raise DriverError(f"{name}: error {status}")
 
-    def name(self) -> str:
-        """The device's name."""
-        text = ctypes.create_string_buffer(100)
-        self.call("cuDeviceGetName", text, 100, self.device)
-        return text.value.decode()
+def open_driver() -> Driver:
+    """Initialise the driver and take its first device."""
+    driver = Driver(ctypes.CDLL("libcuda.so.1"), ctypes.c_int())
+    _call(driver, "cuInit", 0)
+    _call(driver, "cuDeviceGet", ctypes.byref(driver.device), 0)
+    context = ctypes.c_void_p()
+    _call(driver, "cuDevicePrimaryCtxRetain", ctypes.byref(context), driver.device)
+    _call(driver, "cuCtxSetCurrent", context)
+    return driver
 
-    def version(self) -> int:
-        """The CUDA version of the driver, such as 13000."""
-        number = ctypes.c_int()
-        self.call("cuDriverGetVersion", ctypes.byref(number))
-        return number.value
 
-    def load(self, cubin: bytes) -> ctypes.c_void_p:
-        """Load a cubin."""
+def describe(driver: Driver) -> dict[str, str]:
+    """The device's name, and the newest CUDA that the driver knows."""
+    text, number = ctypes.create_string_buffer(100), ctypes.c_int()
+    _call(driver, "cuDeviceGetName", text, 100, driver.device)
+    _call(driver, "cuDriverGetVersion", ctypes.byref(number))
+    return {"device": text.value.decode(), "driver": f"CUDA {number.value // 1000}.{number.value % 1000 // 10}"}
+
+
+def _call(driver: Driver, name: str, *arguments: object) -> None:
+    status = getattr(driver.library, name)(*arguments)
+    if status:
+        message = f"{name}: error {status}"
+        raise DriverError(message)
+
+
+def run_kernel(driver: Driver, module: ctypes.c_void_p, launch: Launch) -> tuple[Words, Words]:
+    """Run one kernel: the words that it wrote, [slots, threads], and its scratch buffer."""
+    function = ctypes.c_void_p()
+    _call(driver, "cuModuleGetFunction", ctypes.byref(function), module, launch["name"].encode())
+    threads = launch["blocks"] * launch["threads"]
+    buffers = make_buffers(launch["seed"], threads, launch["slots"])
+    pointers = [_upload(driver, words) for words in buffers]
+    scalars = [ctypes.create_string_buffer(data, 8) for data in pack_scalars(make_scalars(launch["seed"]))]
+    values = [ctypes.cast(ctypes.byref(each), ctypes.c_void_p) for each in (*pointers, *scalars)]
+    table = (ctypes.c_void_p * len(values))(*values)
+    place = (launch["blocks"], 1, 1, launch["threads"], 1, 1)
+    _call(driver, "cuLaunchKernel", function, *place, 0, None, table, None)
+    _call(driver, "cuCtxSynchronize")
+    for pointer, words in zip(pointers, buffers, strict=True):
+        _call(driver, "cuMemcpyDtoH_v2", words.ctypes.data_as(ctypes.c_void_p), pointer, ctypes.c_size_t(words.nbytes))
+        _call(driver, "cuMemFree_v2", pointer)
+    return buffers[1].reshape(launch["slots"], threads), buffers[2]
+
+
+def _upload(driver: Driver, words: Words) -> ctypes.c_uint64:
+    pointer, size = ctypes.c_uint64(), ctypes.c_size_t(words.nbytes)
+    _call(driver, "cuMemAlloc_v2", ctypes.byref(pointer), size)
+    _call(driver, "cuMemcpyHtoD_v2", pointer, words.ctypes.data_as(ctypes.c_void_p), size)
+    return pointer
+
+
+def _run_files(paths: list[Path], results: multiprocessing.Queue[tuple[str, str, Any]]) -> None:
+    """Run the kernels of files in a process of its own: one that faults takes its context along."""
+    driver = open_driver()
+    results.put(("device", "", describe(driver)))
+    for path in paths:
+        batch = json.loads(path.read_text())
         module = ctypes.c_void_p()
-        self.call("cuModuleLoadData", ctypes.byref(module), cubin)
-        return module
-
-    def run(self, module: ctypes.c_void_p, launch: dict[str, int | str]) -> tuple[np.ndarray, np.ndarray]:
-        """Run one kernel: the words that it wrote, and its scratch buffer."""
-        function = ctypes.c_void_p()
-        self.call("cuModuleGetFunction", ctypes.byref(function), module, str(launch["name"]).encode())
-        threads = int(launch["blocks"]) * int(launch["threads"])
-        buffers = make_buffers(int(launch["seed"]), threads, int(launch["slots"]))
-        pointers = []
-        for words in buffers:
-            pointer = ctypes.c_uint64()
-            self.call("cuMemAlloc_v2", ctypes.byref(pointer), ctypes.c_size_t(words.nbytes))
-            self.call("cuMemcpyHtoD_v2", pointer, words.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(words.nbytes))
-            pointers.append(pointer)
-        scalars = [ctypes.create_string_buffer(data, 8) for data in pack_scalars(make_scalars(int(launch["seed"])))]
-        values = [ctypes.cast(ctypes.byref(each), ctypes.c_void_p) for each in (*pointers, *scalars)]
-        table = (ctypes.c_void_p * len(values))(*values)
-        grid, block = (int(launch["blocks"]), 1, 1), (int(launch["threads"]), 1, 1)
-        self.call("cuLaunchKernel", function, *grid, *block, 0, None, table, None)
-        self.call("cuCtxSynchronize")
-        for pointer, words in zip(pointers, buffers, strict=True):
-            self.call("cuMemcpyDtoH_v2", words.ctypes.data_as(ctypes.c_void_p), pointer, ctypes.c_size_t(words.nbytes))
-            self.call("cuMemFree_v2", pointer)
-        return buffers[1].reshape(int(launch["slots"]), threads), buffers[2]
+        cubin = lzma.decompress(path.with_suffix(".cubin.xz").read_bytes())
+        _call(driver, "cuModuleLoadData", ctypes.byref(module), cubin)
+        for launch in batch["launches"]:
+            words, scratch = run_kernel(driver, module, launch)
+            found = digest(words, scratch)
+            kept = (words, scratch) if found != launch["expected"] else None
+            results.put(("kernel", path.stem, (launch["seed"], found, digest_slots(words), kept)))
+        _call(driver, "cuModuleUnload", module)
+        results.put(("file", path.stem, None))
+    results.put(("done", "", None))
 
 
-def checksum(words: np.ndarray, scratch: np.ndarray) -> int:
-    """One number for all that a kernel wrote."""
-    return zlib.crc32(np.ascontiguousarray(scratch).tobytes(), zlib.crc32(np.ascontiguousarray(words).tobytes()))
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What came back so far: the device, digests and slot bytes by file and seed, and words of kernels that differ."""
+
+    device: dict[str, str]
+    files: dict[str, dict[str, str]]
+    slots: dict[str, dict[str, str]]
+    kept: dict[str, Words]
 
 
-def _run_file(cubin: bytes, launches: list[dict[str, int | str]], queue: multiprocessing.Queue) -> None:
-    driver = Driver()
-    module = driver.load(cubin)
-    queue.put(("device", (driver.name(), driver.version())))
-    for launch in launches:
-        words, scratch = driver.run(module, launch)
-        found = checksum(words, scratch)
-        # Words travel only where the engine's differ, or where it could not say.
-        differs = found != launch.get("expected")
-        queue.put((launch["seed"], (found, words if differs else None, scratch if differs else None)))
-    queue.put(("done", None))
+def _gather(paths: list[Path], gathered: Gathered) -> list[Path]:
+    """Run files until the end, or until a kernel hangs or faults; return the files that are left."""
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    process = context.Process(target=_run_files, args=(paths, results))
+    process.start()
+    left = list(paths)
+    while True:
+        try:
+            kind, name, value = results.get(timeout=LONGEST_S)
+        except queue.Empty:
+            print(f"{left[0].name}: stopped behind {len(gathered.files.get(left[0].stem, {}))} kernels", flush=True)
+            process.kill()
+            process.join()
+            return left[1:]
+        match kind:
+            case "device":
+                gathered.device.update(value)
+            case "kernel":
+                seed, found, places, words = value
+                gathered.files.setdefault(name, {})[str(seed)] = found
+                gathered.slots.setdefault(name, {})[str(seed)] = places.hex()
+                if words is not None and sum(each.nbytes for each in gathered.kept.values()) < MOST_KEPT_BYTES:
+                    gathered.kept[f"{seed}_words"], gathered.kept[f"{seed}_scratch"] = words
+            case "file":
+                left.pop(0)
+            case _:
+                process.join()
+                return []
 
 
 def main() -> None:
-    """Run a batch; each file in its own process, as a kernel that faults takes its context along."""
+    """Run every file of the batch, and write what came of it."""
     batch, target = Path(sys.argv[1]), Path(sys.argv[2])
-    context = multiprocessing.get_context("spawn")
-    sums: dict[str, int] = {}
-    kept: dict[str, np.ndarray] = {}
-    said = None
-    room = 14 << 20
-    for path in sorted(batch.glob("*.json")):
-        launches = json.loads(path.read_text())
-        cubin = lzma.decompress(path.with_suffix(".cubin.xz").read_bytes())
-        queue = context.Queue()
-        process = context.Process(target=_run_file, args=(cubin, launches, queue))
-        process.start()
-        while True:
-            try:
-                key, value = queue.get(timeout=20)
-            except Exception:  # noqa: BLE001 - whatever ended the process, the next file is to run
-                print("stopped in", path.name, "after", len(sums), flush=True)
-                process.kill()
-                break
-            if key == "done":
-                break
-            if key == "device":
-                said = value
-                continue
-            sums[str(key)] = value[0]
-            if value[1] is not None and room > 0:
-                kept[f"{key}_words"], kept[f"{key}_scratch"] = value[1], value[2]
-                room -= len(zlib.compress(value[1].tobytes(), 1)) + 2000
-        process.join(timeout=10)
-    print("ran", len(sums), "kept", len(kept) // 2, "on", said, flush=True)
-    np.savez_compressed(target, **kept)
-    target.with_suffix(".json").write_text(json.dumps({"device": said, "sums": sums}))
+    gathered = Gathered({}, {}, {}, {})
+    left = sorted(batch.glob("*.json"))
+    while left:
+        left = _gather(left, gathered)
+    count = sum(len(kernels) for kernels in gathered.files.values())
+    print(f"{count} kernels, {len(gathered.kept) // 2} differ, on {gathered.device}", flush=True)
+    target.mkdir(parents=True, exist_ok=True)
+    np.savez_compressed(target / "differing.npz", **gathered.kept)  # type: ignore[arg-type]
+    content = {**gathered.device, "files": gathered.files, "slots": gathered.slots}
+    (target / "results.json").write_text(json.dumps(content))
 
 
 if __name__ == "__main__":

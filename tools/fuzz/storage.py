@@ -28,8 +28,19 @@ _TYPES = {
 }
 
 
-def add_memory(scope: Scope, threads: int, output: Callable[[str, str], None]) -> None:
-    """One exchange through memory."""
+def add_memory(scope: Scope, threads: int, output: Callable[[str, str], None], *, atomics: bool = False) -> None:
+    """One exchange through memory; `atomics` and reads of rare kinds alone, where asked for."""
+    if atomics:
+        match scope.stream.below(6):
+            case 0 | 1:
+                _update_own(scope, output)
+            case 2 | 3:
+                _update_either(scope, output)
+            case 4:
+                _read_input(scope, threads, output)
+            case _:
+                _update_shared_own(scope, output)
+        return
     if threads % 32 == 0 and scope.stream.chance(12):
         _move_matrices(scope, output)
         return
@@ -110,7 +121,7 @@ def _read_input(scope: Scope, threads: int, output: Callable[[str, str], None]) 
     if read == "uint4":
         value = f"(unsigned long long)((const uint4*)in)[{index}].z"
     else:
-        space = stream.pick(("__ldg", "__ldcg", "__ldcs", ""))
+        space = stream.pick(("__ldg", "__ldcg", "__ldcs", "__ldcv", "__ldlu", "__ldca", "", ""))
         value = f"(unsigned long long)(long long){space}(((const {read}*)in) + {index})"
         if not space:
             value = f"(unsigned long long)(long long)((const {read}*)in)[{index}]"
@@ -128,6 +139,7 @@ def _read_table(scope: Scope, output: Callable[[str, str], None]) -> None:
     _new(scope, "d", text, output, name)
 
 
+_VALUE_TYPES = {"d": "unsigned long long", "f": "float", "g": "double", "u": "unsigned"}
 _WORD_UPDATES = ("Add", "And", "Or", "Xor", "Min", "Max", "Exch", "Inc", "Dec", "Sub", "MinS", "MaxS", "CAS")
 
 
@@ -136,10 +148,8 @@ def _write_update(scope: Scope, place: str) -> tuple[str, str]:
     stream = scope.stream
     match stream.below(9):
         case 0:
-            return (
-                "d",
-                f"atomic{stream.pick(('Add', 'Exch', 'Min', 'Max', 'And', 'Xor'))}((unsigned long long*){place}, {choose_value(scope, 'd')})",
-            )
+            name = stream.pick(("Add", "Exch", "Min", "Max", "And", "Xor"))
+            return "d", f"atomic{name}((unsigned long long*){place}, {choose_value(scope, 'd')})"
         case 1:
             compare = choose_value(scope, "d")
             return "d", f"atomicCAS((unsigned long long*){place}, {compare}, {choose_value(scope, 'd')})"
@@ -173,8 +183,7 @@ def _update_own(scope: Scope, output: Callable[[str, str], None]) -> None:
             scope.emit(f"{update};")
             continue
         name = scope.name(kind)
-        types = {"d": "unsigned long long", "f": "float", "g": "double", "u": "unsigned"}
-        _new(scope, kind, f"{types[kind]} {name} = {update};", output, name)
+        _new(scope, kind, f"{_VALUE_TYPES[kind]} {name} = {update};", output, name)
 
 
 def _update_common(scope: Scope, threads: int, output: Callable[[str, str], None]) -> None:
@@ -205,11 +214,18 @@ def _update_shared(scope: Scope, threads: int, output: Callable[[str, str], None
     _new(scope, "u", f"unsigned {found} = shared[(lane + {stream.below(16)}u) & 15u];", output, found)
     scope.emit("__syncthreads();")
     if stream.chance(50):
-        kind, update = _write_update(scope, "(shared + tid * 4u)")
-        old = scope.name(kind)
-        types = {"d": "unsigned long long", "f": "float", "g": "double", "u": "unsigned"}
-        _new(scope, kind, f"{types[kind]} {old} = {update};", output, old)
+        _update_shared_own(scope, output)
         scope.emit("__syncthreads();")
+
+
+def _update_shared_own(scope: Scope, output: Callable[[str, str], None]) -> None:
+    """Atomics on shared memory that is one thread's alone."""
+    kind, update = _write_update(scope, "(shared + tid * 4u)")
+    if scope.stream.chance(30):
+        scope.emit(f"{update};")
+        return
+    old = scope.name(kind)
+    _new(scope, kind, f"{_VALUE_TYPES[kind]} {old} = {update};", output, old)
 
 
 def _store_pieces(scope: Scope, output: Callable[[str, str], None]) -> None:
@@ -291,8 +307,7 @@ def _update_either(scope: Scope, output: Callable[[str, str], None]) -> None:
         scope.emit(f"{update};")
         return
     name = scope.name(kind)
-    types = {"d": "unsigned long long", "f": "float", "g": "double", "u": "unsigned"}
-    _new(scope, kind, f"{types[kind]} {name} = {update};", output, name)
+    _new(scope, kind, f"{_VALUE_TYPES[kind]} {name} = {update};", output, name)
 
 
 def _copy_async(scope: Scope, threads: int, output: Callable[[str, str], None]) -> None:

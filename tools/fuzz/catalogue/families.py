@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tools.fuzz.catalogue.comparisons import make_comparisons
 from tools.fuzz.catalogue.conversions import make_conversions
 from tools.fuzz.catalogue.floats import make_doubles, make_singles
 from tools.fuzz.catalogue.half import make_bfloats, make_halves
@@ -29,6 +30,7 @@ BFLOATS = tuple(make_bfloats())
 CONVERSIONS = tuple(make_conversions())
 SHUFFLES = tuple(make_shuffles())
 COLLECTIVES = tuple(make_collectives())
+COMPARISONS = tuple(make_comparisons())
 MATRICES = tuple(make_matrices())
 ACTIVE = (ptx("activemask.b32", "u", "u", "{ .reg .u32 t; activemask.b32 t; xor.b32 %0, t, %1; }", collective=True),)
 
@@ -48,10 +50,12 @@ FAMILIES: Mapping[str, tuple[tuple[Operation, ...], ...]] = {
     "memory": (WORDS, TRUTHS),
     "uniform": (WORDS, LONGS, TRUTHS, CARRIES),
     "matrix": (MATRICES, MATRICES, WORDS),
+    "compare": (COMPARISONS, COMPARISONS, TRUTHS),
+    "atomics": (WORDS, LONGS),
     "converge": (WORDS, TRUTHS, ACTIVE, ACTIVE),
     "mixed": (WORDS, CARRIES, LONGS, TRUTHS, PACKED, SINGLES, DOUBLES, HALVES, BFLOATS, CONVERSIONS, COLLECTIVES),
 }
 """A kernel's character to the lists it draws from: first one of the lists, then one operation of it."""
 
-ORDER = (*FAMILIES, "convert", "single")
+ORDER = (*FAMILIES, "convert", "convert", "single", "uniform")
 """Characters of consecutive seeds, over and over; those with most operations come twice."""

@@ -20,7 +20,8 @@ def make_halves() -> Iterator[Operation]:
                 yield ptx_half(f"{name}.rn{flush}{saturate}.f16", 2, result="h", source="h")
             yield ptx(f"fma.rn{flush}{saturate}.f16x2", "h", "hhh")
             yield ptx_half(f"fma.rn{flush}{saturate}.f16", 3, result="h", source="h")
-        yield ptx(f"fma.rn{flush}.relu.f16x2", "h", "hhh")
+        for _ in range(3):
+            yield ptx(f"fma.rn{flush}.relu.f16x2", "h", "hhh")
         for name in ("min", "max"):
             for nan in ("", ".NaN", ".xorsign.abs", ".NaN.xorsign.abs"):
                 yield ptx(f"{name}{flush}{nan}.f16x2", "h", "hh")

@@ -202,18 +202,7 @@ def make_packed() -> Iterator[Operation]:
         yield cpp(f"__{name}", "u", "uu", f"__{name}({{0}}, {{1}})")
     for name in ("vabs2", "vabs4", "vneg2", "vnegss4"):
         yield cpp(f"__{name}", "u", "u", f"__{name}({{0}})")
-    for name in ("s32", "u32", "s16x2", "u16x2"):
-        c, word = ("int", "(int)") if name == "s32" else ("unsigned", "")
-        del c
-        for what in ("viaddmax", "viaddmin", "vimax3", "vimin3"):
-            yield cpp(
-                f"__{what}_{name}", "u", "uuu", f"(unsigned)__{what}_{name}({word}{{0}}, {word}{{1}}, {word}{{2}})"
-            )
-    for name in ("s32", "s16x2"):
-        word = "(int)" if name == "s32" else ""
-        for what in ("viaddmax", "viaddmin", "vimax3", "vimin3"):
-            call = f"(unsigned)__{what}_{name}_relu({word}{{0}}, {word}{{1}}, {word}{{2}})"
-            yield cpp(f"__{what}_{name}_relu", "u", "uuu", call)
+    yield from _make_extremes()
     for name in ("vadd", "vsub", "vmin", "vmax", "vabsdiff"):
         for pick in ("b0, %2.b3", "h1, %2.h0", "b2, %2.h1"):
             first, second = pick.split(", %2.")
@@ -225,3 +214,12 @@ def make_packed() -> Iterator[Operation]:
             yield ptx(f"{name}.u32.u32.u32.{mode}", "u", "uu")
     yield ptx("vmad.u32.u32.u32", "u", "uuu", "vmad.u32.u32.u32 %0, %1.b1, %2.h1, %3;")
     yield ptx("vset.lt.u32.s32", "u", "uu", "vset.s32.u32.lt %0, %1.h0, %2.b1;")
+
+
+def _make_extremes() -> Iterator[Operation]:
+    """Sums with a minimum or maximum, and minima and maxima of three."""
+    for name in ("s32", "u32", "s16x2", "u16x2", "s32_relu", "s16x2_relu"):
+        word = "(int)" if name.startswith("s32") else ""
+        for what in ("viaddmax", "viaddmin", "vimax3", "vimin3"):
+            call = f"(unsigned)__{what}_{name}({word}{{0}}, {word}{{1}}, {word}{{2}})"
+            yield cpp(f"__{what}_{name}", "u", "uuu", call)

@@ -44,7 +44,10 @@ def make_collectives() -> Iterator[Operation]:
     yield ptx("match.any.sync.b32 few", "u", "u", few, collective=True)
     for operation in ("add.u32", "add.s32", "min.u32", "min.s32", "max.u32", "max.s32", "and.b32", "or.b32", "xor.b32"):
         yield ptx(f"redux.sync.{operation}", "u", "u", f"redux.sync.{operation} %0, %1, %M;", collective=True)
-    elect = "{ .reg .pred q; .reg .u32 v, t; elect.sync v|q, %M; selp.u32 t, 1, 0, q; add.u32 t, t, %1; mov.b64 %0, {v, t}; }"
+    elect = (
+        "{ .reg .pred q; .reg .u32 v, t; elect.sync v|q, %M; selp.u32 t, 1, 0, q; add.u32 t, t, %1;"
+        " mov.b64 %0, {v, t}; }"
+    )
     yield ptx("elect.sync", "d", "u", elect, collective=True)
     yield cpp("first lane", "u", "u", "__shfl_sync({mask}, {0}, __ffs((int){mask}) - 1)", collective=True)
     yield cpp("count before", "u", "p", "__popc(__ballot_sync({mask}, (int){0}) & below)", collective=True)
