@@ -241,7 +241,8 @@ class NumpyAlgebra:
         dtype = _FORMATS[kind]
         if kind is Float.BF16:
             single = a if a.dtype == np.float32 else numpy_floats.narrow(a.astype(np.float64), dtype, Rounding.ODD)
-            return numpy_floats.to_brain(single, rounding)
+            rounded = numpy_floats.to_brain(single, rounding)
+            return numpy_floats.cut_nan(rounded, a) if a.dtype == np.float64 else rounded
         if a.dtype == dtype:
             return a
         if dtype.itemsize < a.dtype.itemsize:

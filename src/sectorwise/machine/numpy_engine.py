@@ -12,7 +12,7 @@ from sectorwise.machine.banks import pack_bank
 from sectorwise.machine.barriers import run_inline_control
 from sectorwise.machine.batch import Batch, Tally, open_batch
 from sectorwise.machine.control import leave_block
-from sectorwise.machine.convergence import State
+from sectorwise.machine.convergence import State, yield_waiting
 from sectorwise.machine.frame import Frame, end
 from sectorwise.machine.memory import open_global_memory
 from sectorwise.machine.numpy_algebra import NumpyAlgebra
@@ -122,10 +122,14 @@ def _run_batch(batch: Batch) -> None:
             settle(batch)
         frame = choose_frame(batch)
         if frame is None:
-            if batch.groups.warp.size:
-                _give_up(batch)
-            return
+            yielded = yield_waiting(batch.groups)
+            if yielded is None:
+                break
+            batch.groups, batch.unsettled = yielded, True
+            continue
         _run_frame(batch, frame)
+    if batch.groups.warp.size:
+        _give_up(batch)
 
 
 def _give_up(batch: Batch) -> None:

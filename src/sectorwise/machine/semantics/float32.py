@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 CANONICAL_NAN = 0x7FFFFFFF
 
+_SCALES = {"D2": 0.5, "D4": 0.25, "D8": 0.125, "M2": 2.0, "M4": 4.0, "M8": 8.0}
+
 _MUFU = ("RCP", "RSQ", "SQRT", "SIN", "COS", "EX2", "LG2", "TANH")
 
 
@@ -54,12 +56,24 @@ def add(instruction: Instruction) -> Action:
 
 def multiply(instruction: Instruction) -> Action:
     """FMUL."""
-    if any(name in ("D2", "D4", "D8", "M2", "M4", "M8") for name in instruction.modifiers):
-        raise unsupported(instruction, "scaled products are not known")
+    scale = next((_SCALES[name] for name in instruction.modifiers if name in _SCALES), None)
     destination, a, b = instruction.operands
     first, second = read_single(a, instruction), read_single(b, instruction)
     write, finish, rounding = write_word(destination), finish_single(instruction), rounding_of(instruction)
     flushes = instruction.has("FTZ")
+
+    def multiply_and_scale(port: Port[Value]) -> None:
+        # Exact in a double, so that the scaled product is rounded once.
+        algebra = port.algebra
+        x, y = (algebra.convert_float(read(port), Float.F64, Rounding.NEAREST) for read in (first, second))
+        product = algebra.float_multiply(x, y, Rounding.NEAREST)
+        scaled = algebra.float_multiply(product, algebra.number(scale or 1.0, Float.F64), Rounding.NEAREST)
+        result = algebra.convert_float(scaled, Float.F32, rounding)
+        nan = algebra.view_float(algebra.word(CANONICAL_NAN), Float.F32)
+        write(port, finish(algebra, algebra.select(algebra.is_nan(scaled), nan, result)))
+
+    if scale is not None:
+        return multiply_and_scale
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra

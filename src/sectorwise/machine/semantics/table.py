@@ -105,6 +105,7 @@ SEMANTICS: Mapping[str, Callable[[Instruction], Action]] = {
     "ISETP": predicates.set_predicate,
     "UISETP": predicates.set_predicate,
     "P2R": predicates.predicates_to_register,
+    "UP2UR": predicates.predicates_to_register,
     "R2P": predicates.register_to_predicates,
     # Moves.
     "MOV": moves.move,
