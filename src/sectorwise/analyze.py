@@ -65,7 +65,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     ignore: Sequence[str] = (),
     remedies: bool = False,
     keep_outputs: bool = False,
-    follow_caches: bool = True,
+    follow_caches: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Analysis:
     """Execute launches of the kernels of a file, every lane of them, and count what their memory instructions do.
@@ -76,7 +76,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `select` and `ignore` are codes of rules
     or their beginnings (`SW2`); all rules are checked where `select` is empty. `remedies` looks for changes of a `.cu`
     file that cost less and change no value, by compiling and executing them. `keep_outputs` keeps the final buffers in
-    `outputs`. Without `follow_caches` there is no `traffic`, which takes about a second a launch. `progress` is
+    `outputs`. With `follow_caches` there is `traffic`, too, which takes about a second a launch. `progress` is
     called with the blocks executed so far and in all.
 
     Raises:
@@ -157,7 +157,7 @@ def execute_all(
     options: ExecutionOptions,
     progress: Callable[[int, int], None] | None,
     *,
-    follow_caches: bool = True,
+    follow_caches: bool = False,
 ) -> Iterator[KernelModel]:
     """Execute the launches one after the other, and say what follows from the counts of each.
 

@@ -98,7 +98,7 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     metavar="FILE",
     help="Write there, not to stdout.",
 )
-@click.option("--no-caches", is_flag=True, help="Do not follow the caches: no traffic, a faster answer.")
+@click.option("--caches", is_flag=True, help="Follow L1, L2 and DRAM too: modelled traffic, about a second a launch.")
 @click.option(
     "--step-limit",
     type=click.IntRange(min=1),
@@ -123,7 +123,7 @@ def check(
     baseline_to_write: Path | None,
     form: str,
     output: Path | None,
-    no_caches: bool,
+    caches: bool,
     step_limit: int,
 ) -> None:
     """Execute the kernels of SOURCE (.cu or .cubin) and show what each memory instruction costs.
@@ -145,7 +145,7 @@ def check(
             select=split_codes(select) or settings.select,
             ignore=split_codes(ignore) or settings.ignore,
             remedies=remedies,
-            follow_caches=not no_caches,
+            follow_caches=caches,
             progress=progress,
         )
     write_text(_FORMATS[form](analysis, describe_page(sys.stdout) if output is None else Page()), output)

@@ -31,10 +31,10 @@ class KernelModel:
     pace: Pace
 
 
-def model_kernel(bound: BoundLaunch, execution: Execution, *, follow_caches: bool = True) -> KernelModel:
+def model_kernel(bound: BoundLaunch, execution: Execution, *, follow_caches: bool = False) -> KernelModel:
     """The model of a launch that has been executed.
 
-    `traffic` is None where an address is not known, and without `follow_caches`, which takes about a second.
+    `traffic` is None where an address is not known, and without `follow_caches`: it takes about a second.
     """
     launch, needs = bound.launch, bound.kernel.resources
     held = occupancy(
