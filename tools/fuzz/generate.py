@@ -55,6 +55,15 @@ class FuzzKernel:
         return self.blocks * self.threads
 
 
+@dataclass(frozen=True, slots=True)
+class _Writers:
+    """How a kernel writes out: `place` gives the statement, `output` adds it, `look` adds it for all that changes."""
+
+    place: Callable[[str, str], str]
+    output: Callable[[str, str], None]
+    look: Callable[[], None]
+
+
 def generate(seed: int, *, trace: bool = False) -> FuzzKernel:
     """The kernel of a seed: the same one on every machine.
 
@@ -100,7 +109,7 @@ def generate(seed: int, *, trace: bool = False) -> FuzzKernel:
     )
     _declare_mutable(scope)
     names = [name for name, _ in functions]
-    _fill(scope, seed, "recursive" if recursive else family, lists, threads, output, names, place, look)
+    _fill(scope, seed, "recursive" if recursive else family, lists, threads, names, _Writers(place, output, look))
     for kind, name in scope.mutable:
         scope.emit(place(kind, name))
     name = f"fuzz_{seed}"
@@ -182,17 +191,10 @@ def _declare_mutable(scope: Scope) -> None:
 
 
 def _fill(
-    scope: Scope,
-    seed: int,
-    family: str,
-    lists: Lists,
-    threads: int,
-    output: Callable[[str, str], None],
-    functions: list[str],
-    place: Callable[[str, str], str],
-    look: Callable[[], None],
+    scope: Scope, seed: int, family: str, lists: Lists, threads: int, functions: list[str], writers: _Writers
 ) -> None:
     stream = scope.stream
+    output, look = writers.output, writers.look
     length = stream.between(14, 26)
     controls = {"control": 35, "recursive": 15, "converge": 40, "mixed": 12, "warp": 15, "memory": 8, "uniform": 3}.get(
         family, 6
@@ -216,7 +218,7 @@ def _fill(
         else:
             add_operation(scope, lists, output)
     if stream.chance(40):
-        add_early_exit(scope, place)
+        add_early_exit(scope, writers.place)
         rest = without_collectives(lists)
         for _ in range(stream.between(1, 5)):
             if stream.chance(30):
