@@ -49,8 +49,8 @@ def write_table(coverage: Coverage, kernels: int, compiler: str) -> str:
     text = f"""# Instructions that the fuzzer has compared with a GPU
 
 {kernels:,} generated kernels ({compiler}, sm_90) were executed here and on an H200; all that they wrote is equal, bit
-for bit. The table counts their instructions that at least one lane executed: opcode with its modifiers, instructions, and
-kernels that have one. `python -m tools.fuzz_device coverage` writes it.
+for bit. The table counts their instructions that at least one lane executed: opcode with its modifiers, instructions,
+and kernels that have one. `python -m tools.fuzz_device coverage` writes it.
 
 {len(coverage.instructions):,} forms of {len(opcodes)} opcodes; {len(coverage.instructions) - len(rare):,} of them
 {ENOUGH} times or more.
