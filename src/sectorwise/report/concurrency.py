@@ -49,10 +49,11 @@ def _name_cliffs(cliffs: CliffsUse, limiter: str) -> str:
         ("shared", "B shared", cliffs.shared),
     ):
         if cliff.gain is not None and name == limiter:
-            parts.append(f"{cliff.gain.blocks_per_sm} up to {cliff.gain.last:,} {unit}")
+            parts.append(f"{cliff.gain.blocks_per_sm} blocks up to {cliff.gain.last:,} {unit}")
         if cliff.loss is not None:
-            parts.append(f"{cliff.loss.blocks_per_sm or 'none'} from {cliff.loss.first:,} {unit}")
-    return f"it would be {', '.join(parts)}" if parts else ""
+            blocks = _count_blocks(cliff.loss.blocks_per_sm) if cliff.loss.blocks_per_sm else "none"
+            parts.append(f"{blocks} from {cliff.loss.first:,} {unit} on")
+    return f"would be {', '.join(parts)}" if parts else ""
 
 
 def _count_blocks(blocks: int) -> str:
