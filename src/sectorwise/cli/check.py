@@ -139,7 +139,7 @@ def check(
         // sectorwise: launch copy<<<4, 256>>>(f32[1024], f32[1024], n=1024)
 
     or in the options --launch and --launches. Without any, a launch to fill in is printed for each kernel.
-    """
+    """  # noqa: D301 - click wants the character, so that it keeps the line
     settings = read_settings(Path.cwd())
     accepted = baseline or settings.baseline
     known = None if accepted is None or accepted == baseline_to_write else read_baseline(accepted)
