@@ -79,7 +79,7 @@ def _write_waves(waves: WavesUse, sm_count: int) -> str:
 def _write_in_flight(found: ConcurrencyUse) -> str:
     mark = "!" if found.bound is Bound.LATENCY and found.memory_busy < 0.7 else ""
     kept, needed = found.in_flight_bytes_per_sm / 1000, found.needed_bytes_per_sm / 1000
-    busy = "the schedulers are busy" if found.bound is Bound.ISSUE else f"DRAM {found.memory_busy:.0%} busy"
+    busy = "schedulers busy" if found.bound is Bound.ISSUE else f"DRAM {found.memory_busy:.0%} busy"
     return (
         f"{mark}  in flight {kept:.3g} KB an SM ({needed:.3g} KB fill DRAM): "
         f"loads {found.load_gbs / 1000:.2g} TB/s, {busy.replace('%', ' %')}"
