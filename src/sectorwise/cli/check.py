@@ -53,7 +53,10 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
 )
 @click.option("--kernel", metavar="NAME", help="Only the launches of this kernel.")
 @click.option(
-    "--device", metavar="NAME", help=f"The GPU to answer for.  [default: {DEFAULT_DEVICE}, or what a cubin is for]"
+    "--device",
+    metavar="NAME",
+    help="The GPU to answer for: h200, h100-sxm, a100-80-sxm, rtx4090, b200, ...  "
+    f"[default: {DEFAULT_DEVICE}, or what a cubin is for]",
 )
 @click.option("-D", "--define", "macros", multiple=True, metavar="NAME[=VALUE]", help="A macro for the compiler.")
 @click.option(
@@ -90,7 +93,9 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     metavar="FILE",
     help="Write the findings to such a file.",
 )
-@click.option("--format", "form", type=click.Choice(list(_FORMATS)), default="terminal", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(list(_FORMATS)), default="terminal", show_default=True, help="What to write."
+)
 @click.option(
     "-o",
     "--output",
@@ -128,8 +133,13 @@ def check(
 ) -> None:
     """Execute the kernels of SOURCE (.cu or .cubin) and show what each memory instruction costs.
 
-    Every lane of every launch is executed, on this machine: no GPU is needed.
-    """
+    Every lane of every launch is executed, on this machine: no GPU is needed. Launches stand in comments of SOURCE,
+
+    \b
+        // sectorwise: launch copy<<<4, 256>>>(f32[1024], f32[1024], n=1024)
+
+    or in the options --launch and --launches. Without any, a launch to fill in is printed for each kernel.
+    """  # noqa: D301 - click wants the character, so that it keeps the line
     settings = read_settings(Path.cwd())
     accepted = baseline or settings.baseline
     known = None if accepted is None or accepted == baseline_to_write else read_baseline(accepted)

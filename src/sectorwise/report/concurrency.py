@@ -49,10 +49,11 @@ def _name_cliffs(cliffs: CliffsUse, limiter: str) -> str:
         ("shared", "B shared", cliffs.shared),
     ):
         if cliff.gain is not None and name == limiter:
-            parts.append(f"{cliff.gain.blocks_per_sm} up to {cliff.gain.last:,} {unit}")
+            parts.append(f"{cliff.gain.blocks_per_sm} blocks up to {cliff.gain.last:,} {unit}")
         if cliff.loss is not None:
-            parts.append(f"{cliff.loss.blocks_per_sm or 'none'} from {cliff.loss.first:,} {unit}")
-    return f"it would be {', '.join(parts)}" if parts else ""
+            blocks = _count_blocks(cliff.loss.blocks_per_sm) if cliff.loss.blocks_per_sm else "none"
+            parts.append(f"{blocks} from {cliff.loss.first:,} {unit} on")
+    return f"would be {', '.join(parts)}" if parts else ""
 
 
 def _count_blocks(blocks: int) -> str:
@@ -78,7 +79,7 @@ def _write_waves(waves: WavesUse, sm_count: int) -> str:
 def _write_in_flight(found: ConcurrencyUse) -> str:
     mark = "!" if found.bound is Bound.LATENCY and found.memory_busy < 0.7 else ""
     kept, needed = found.in_flight_bytes_per_sm / 1000, found.needed_bytes_per_sm / 1000
-    busy = "the schedulers are busy" if found.bound is Bound.ISSUE else f"DRAM {found.memory_busy:.0%} busy"
+    busy = "schedulers busy" if found.bound is Bound.ISSUE else f"DRAM {found.memory_busy:.0%} busy"
     return (
         f"{mark}  in flight {kept:.3g} KB an SM ({needed:.3g} KB fill DRAM): "
         f"loads {found.load_gbs / 1000:.2g} TB/s, {busy.replace('%', ' %')}"
