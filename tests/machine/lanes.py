@@ -137,13 +137,21 @@ class LanePort:
         result = np.zeros((self.warps, 32), dtype)
         for warp, lane in np.argwhere(self.mask):
             at = places[warp, lane]
-            cell = self.memory[at : at + access.width_bytes].view(dtype)
+            cell = self.memory[at : at + min(access.width_bytes, 4 * words)].view(dtype)
             old = np.full((self.warps, 32), cell[0], dtype)
             result[warp, lane] = cell[0]
             cell[0] = np.broadcast_to(update(self.algebra, old), old.shape)[warp, lane]
         if words == 1:
             return [result]
         return [result.astype(np.uint32), (result >> np.uint64(32)).astype(np.uint32)]
+
+    def atomic_words(
+        self, access: Access, address: Lanes, updates: Sequence[Callable[[Algebra[Any], Lanes], Lanes]]
+    ) -> Sequence[Lanes]:
+        steps = [np.asarray(address) + np.asarray(4 * k, np.asarray(address).dtype) for k in range(len(updates))]
+        return [
+            self.atomic(access, place, update, 1, inexact=True)[0] for place, update in zip(steps, updates, strict=True)
+        ]
 
     def copy_async(
         self, access: Access, shared_address: Lanes, global_address: Lanes, source_bytes: Lanes | None

@@ -176,7 +176,7 @@ def test_vector_sums_move_all_of_their_words() -> None:
 def test_vector_sums_give_back_what_was_there() -> None:
     returned = run(_VECTORS, "returned<<<1,32>>>(f32[128]=arange, f32[128])")
     assert (returned.output(1, np.float32) == np.arange(128)).all()
-    assert (returned.output(0, np.float32).reshape(32, 4) == np.arange(128).reshape(32, 4) + [1, 2, 3, 4]).all()
+    assert (returned.output(0, np.float32).reshape(32, 4) == np.arange(128).reshape(32, 4) + np.arange(1, 5)).all()
 
 
 def test_vector_sums_of_halves() -> None:

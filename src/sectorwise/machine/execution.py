@@ -141,9 +141,10 @@ class Execution:
 class ExecutionOptions:
     """How to run: `step_limit` warp instructions for one warp; `budget_bytes` for registers and memories in a batch.
 
-    `observers` see every memory request as it is issued.
+    A loop that changes nothing is seen as such long before the limit; one that counts for ever takes about a minute to
+    meet the default. `observers` see every memory request as it is issued.
     """
 
-    step_limit: int = 50_000_000
+    step_limit: int = 2_000_000
     budget_bytes: int = 512 << 20
     observers: tuple[Observer, ...] = ()
