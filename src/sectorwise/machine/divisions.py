@@ -1,4 +1,4 @@
-"""Turns a kernel's approximate reciprocals and roots into those of which nothing inexact comes out, as sequences mend it."""
+"""Turns the compiler's sequences for division, remainder and square root into the seeds whose last bits do not matter."""
 
 from __future__ import annotations
 
