@@ -1,4 +1,4 @@
-"""Turns the compiler's sequences for division, remainder and square root into the seeds whose last bits do not matter."""
+"""Turns the compiler's sequences for division and square roots into the seeds whose last bits do not matter."""
 
 from __future__ import annotations
 
