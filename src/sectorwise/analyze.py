@@ -70,13 +70,13 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     """Execute launches of the kernels of a file, every lane of them, and count what their memory instructions do.
 
     `source` is a `.cu`, `.ptx` or `.cubin` file. `launches` are texts in launch notation, paths of launch files, or
-    launches; without them the `// sectorwise: launch ...` comments of the source count. `device` is an id or alias; the default
-    is `DEFAULT_DEVICE`, for a cubin that it does not run the first device that does. `kernel` keeps the launches of
-    one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `select` and `ignore` are codes of rules
-    or their beginnings (`SW2`); all rules are checked where `select` is empty. `remedies` looks for changes of a `.cu`
-    file that cost less and change no value, by compiling and executing them. `keep_outputs` keeps the final buffers in
-    `outputs`. With `follow_caches` there is `traffic`, too, which takes about a second a launch. `progress` is
-    called with the blocks executed so far and in all.
+    launches; without them the `// sectorwise: launch ...` comments of the source count. `device` is an id or alias;
+    the default is `DEFAULT_DEVICE`, for a cubin that it does not run the first device that does. `kernel` keeps the
+    launches of one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `select` and `ignore` are codes
+    of rules or their beginnings (`SW2`); all rules are checked where `select` is empty. `remedies` looks for changes of
+    a `.cu` file that cost less and change no value, by compiling and executing them. `keep_outputs` keeps the final
+    buffers in `outputs`. With `follow_caches` there is `traffic`, too, which takes about a second a launch. `progress`
+    is called with the blocks executed so far and in all.
 
     Raises:
         SectorwiseError: one of its kinds, with a text for people, where the work cannot go on.
