@@ -1,7 +1,7 @@
 """Turns the names of C++ standard headers, and of CUB's, into small headers that NVRTC can take.
 
-What device code may use of the standard library comes from libcu++ (`cuda/std`), a part of the headers of CUDA. The rest
-is for the host, and an include of it should do no harm. `cub/cub.cuh` brings CUB's device-wide functions too, which are
+What device code may use of the standard library comes from libcu++ (`cuda/std`), a part of CUDA's headers. The rest is
+for the host, and an include of it should do no harm. `cub/cub.cuh` brings CUB's device-wide functions too, which are
 host code: for NVRTC it is its collectives of warps and blocks.
 """
 
