@@ -12,13 +12,15 @@ from sectorwise.errors import StepLimitError
 from sectorwise.launch.contents import materialise
 from sectorwise.machine.batch import Tally
 from sectorwise.machine.memory import open_global_memory
+from sectorwise.machine.native.alike import LikenessPort, Registers, find_alike_registers, known_specials
+from sectorwise.machine.native.classes import run_examples
 from sectorwise.machine.native.compiler import build, find_host, load
 from sectorwise.machine.native.flow import find_flow
 from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL
 from sectorwise.machine.native.loop import ENTRY, write_loop
 from sectorwise.machine.native.relevance import find_relevant
 from sectorwise.machine.native.routines import find_routines
-from sectorwise.machine.native.session import close_session, open_session, run_blocks
+from sectorwise.machine.native.session import collect, open_session, run_blocks
 from sectorwise.machine.native.suitability import check_certainty, check_order
 from sectorwise.machine.native.translate import translate
 from sectorwise.machine.native.unsupported import UnsupportedError
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
     from sectorwise.binding import Allocation, BoundLaunch
     from sectorwise.machine.execution import Execution, ExecutionOptions
+    from sectorwise.machine.native.alike import Alike
     from sectorwise.machine.native.compiler import Host
     from sectorwise.machine.native.flow import Flow
     from sectorwise.machine.native.session import Session
@@ -42,6 +45,8 @@ if TYPE_CHECKING:
 
 _PADDING_BYTES = 64
 _BLOCKS_AT_ONCE = 64
+_FEWEST_BLOCKS = 16
+"""Fewer blocks are not worth asking which are alike."""
 
 
 def execute_native(
@@ -105,19 +110,51 @@ def _run(
 ) -> Execution:
     check_order(plan.flow, plan.relevant)
     tally = _open_tally(bound, options, plan.program)
+    alike = _find_alike(bound, plan)
+    with np.errstate(all="ignore"):
+        if alike is not None:
+            session, translation = _prepare(tally, plan, (alike, _make_port(bound, alike)))
+            classes = run_examples(session, bound, translation, alike, progress)
+            _check_stop(tally, session, classes.stop)
+            _spread_issues(tally, translation, classes.issued)
+            left = classes.left
+        else:
+            left = np.arange(bound.launch.blocks_total)
+        if left.size:
+            session, translation = _prepare(tally, plan, None)
+            _run_all(tally, session, left, progress)
+            _spread_issues(tally, translation, collect(session))
+    for index, counter in tally.counters.items():
+        counter.executed = int(tally.issued[index])
+    return make_execution(tally, bound.launch.blocks_total)
+
+
+def _find_alike(bound: BoundLaunch, plan: Plan) -> Alike | None:
+    """What blocks have in common, where there are enough of them and only counts are asked for."""
+    if plan.relevant is None or bound.launch.blocks_total < _FEWEST_BLOCKS:
+        return None
+    return find_alike_registers(plan.flow, plan.relevant, bound)
+
+
+def _make_port(bound: BoundLaunch, alike: Alike) -> LikenessPort:
+    return LikenessPort(bound, Registers(), alike.strides, alike.mutable, known_specials(bound))
+
+
+def _prepare(
+    tally: Tally, plan: Plan, alike: tuple[Alike, LikenessPort] | None
+) -> tuple[Session, Translation]:
+    """Machine code, and memory for it."""
+    bound = tally.bound
     banks = {bank: len(content) for bank, content in bound.banks.items()}
-    translation = translate(plan.program, plan.flow, banks, plan.relevant)
+    translation = translate(plan.program, plan.flow, banks, plan.relevant, alike)
     library = load(build(make_module(translation), plan.host, 0), (ENTRY,))
     accesses = {step.instruction.index: step.access for step in plan.flow.steps()}
     for index in translation.sites:
         access = accesses[index]
-        if access is not None:
+        if access is not None and index not in tally.counters:
             tally.counters[index] = SiteCounter(index, access)
-    with np.errstate(all="ignore"):
-        session = open_session(bound, translation, library, tally.global_memory, tally.counters, options.step_limit)
-        _run_all(tally, session, bound.launch.blocks_total, progress)
-        _spread_issues(tally, translation, close_session(session))
-    return make_execution(tally, bound.launch.blocks_total)
+    limit = tally.options.step_limit
+    return open_session(bound, translation, library, tally.global_memory, tally.counters, limit), translation
 
 
 def make_module(translation: Translation) -> str:
@@ -153,25 +190,33 @@ def _contents_of(allocation: Allocation) -> npt.NDArray[np.uint8]:
     return padded[:size]
 
 
-def _run_all(tally: Tally, session: Session, total: int, progress: Callable[[int, int], None] | None) -> None:
-    for first in range(0, total, _BLOCKS_AT_ONCE):
-        last = min(first + _BLOCKS_AT_ONCE, total)
-        stop = run_blocks(session, first, last)
-        if stop == OUT_OF_FUEL:
-            raise StepLimitError(_describe_endless(tally, session.context.get(CONTEXT["stop_pc"], "i")))
-        if stop:
-            raise UnsupportedError("something happened that the reference engine describes")
-        if progress is not None:
-            progress(last, total)
+def _run_all(
+    tally: Tally, session: Session, blocks: npt.NDArray[np.int64], progress: Callable[[int, int], None] | None
+) -> None:
+    """Runs blocks in order; neighbours together."""
+    total = tally.bound.launch.blocks_total
+    done = total - len(blocks)
+    for run in np.split(blocks, np.flatnonzero(np.diff(blocks) != 1) + 1):
+        for first in range(int(run[0]), int(run[-1]) + 1, _BLOCKS_AT_ONCE):
+            last = min(first + _BLOCKS_AT_ONCE, int(run[-1]) + 1)
+            _check_stop(tally, session, run_blocks(session, first, last))
+            done += last - first
+            if progress is not None:
+                progress(done, total)
+
+
+def _check_stop(tally: Tally, session: Session, stop: int) -> None:
+    if stop == OUT_OF_FUEL:
+        raise StepLimitError(_describe_endless(tally, session.context.get(CONTEXT["stop_pc"], "i")))
+    if stop:
+        raise UnsupportedError("something happened that the reference engine describes")
 
 
 def _spread_issues(tally: Tally, translation: Translation, issues: npt.NDArray[np.int64]) -> None:
-    """Issue counts of basic blocks, given to each of their instructions and memory sites."""
+    """Issue counts of basic blocks, given to each of their instructions."""
     for (warps, lanes), block in zip(issues.tolist(), translation.blocks.values(), strict=True):
         tally.issued[block.start : block.stop] += warps
         tally.lanes[block.start : block.stop] += lanes
-    for index, counter in tally.counters.items():
-        counter.executed = int(tally.issued[index])
 
 
 def _describe_endless(tally: Tally, place: int) -> str:
