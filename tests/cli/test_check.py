@@ -127,6 +127,13 @@ def test_terminal_without_unicode_gets_ascii() -> None:
     assert outcome.stdout.isascii()
 
 
+def test_full_disk_behind_stdout_is_an_error_not_a_crash() -> None:
+    command = [sys.executable, "-c", "from sectorwise.cli.main import main; main()", "check", EXAMPLE]
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        outcome = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (outcome.returncode, outcome.stderr) == (2, "error: cannot write to stdout: No space left on device\n")
+
+
 def test_help_needs_no_numpy() -> None:
     script = (
         "import sys; from sectorwise.cli.main import main\ntry: main(['--help'])\nfinally: print(sorted(sys.modules))"

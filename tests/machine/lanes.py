@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -121,6 +122,12 @@ class LanePort:
         columns = [np.broadcast_to(word, (self.warps, 32)) for word in words]
         data = np.stack(columns, axis=-1).astype("<u4").view(np.uint8)[..., :width]
         self.memory[places[self.mask][:, None] + np.arange(width)] = data[self.mask]
+
+    def atomic_words(
+        self, access: Access, address: Lanes, updates: Sequence[Callable[[Algebra[Any], Lanes], Lanes]]
+    ) -> Sequence[Lanes]:
+        one = replace(access, width_bytes=4)
+        return [self.atomic(one, address + 4 * k, update, 1, inexact=True)[0] for k, update in enumerate(updates)]
 
     def atomic(
         self,

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sectorwise.counting.request import Operation
 from sectorwise.machine.atomics import apply_atomic
 from sectorwise.machine.storage import Piece, make_storage
 from tests.machine.launching import run
@@ -134,3 +135,59 @@ def test_float_sums_through_compare_and_swap_loops(target: str) -> None:
     values = done.given(2).astype(np.float64)
     np.testing.assert_allclose(done.output(0, np.float32)[0], values.sum(), rtol=1e-6)
     np.testing.assert_allclose(done.output(1, np.float64)[0], values.sum(), rtol=1e-14)
+
+
+_VECTORS = r"""
+#include <cuda_fp16.h>
+extern "C" __global__ void pairs(float* out) {
+  float t = threadIdx.x;
+  atomicAdd((float2*)out + threadIdx.x, make_float2(t, -t));
+}
+extern "C" __global__ void fours(float* out, const float* in) {
+  atomicAdd((float4*)out + threadIdx.x / 4, ((const float4*)in)[threadIdx.x]);
+}
+extern "C" __global__ void returned(float* out, float* seen) {
+  ((float4*)seen)[threadIdx.x] = atomicAdd((float4*)out + threadIdx.x, make_float4(1, 2, 3, 4));
+}
+extern "C" __global__ void halves(unsigned* out) {
+  asm volatile("red.global.add.noftz.v4.f16x2 [%0], {%1, %1, %1, %1};" :: "l"(out + 4 * threadIdx.x), "r"(0x3c004000));
+}
+extern "C" __global__ void least(unsigned* out) {
+  asm volatile("red.global.min.noftz.v2.f16x2 [%0], {%1, %1};" :: "l"(out + 2 * threadIdx.x), "r"(0x3c004000));
+}
+"""
+
+
+def test_vector_sums_move_all_of_their_words() -> None:
+    pairs = run(_VECTORS, "pairs<<<1,32>>>(f32[64]=arange)")
+    site = pairs.execution.sites[0]
+    assert (site.access.width_bytes, site.sectors, site.sectors_ideal, site.tag_requests) == (8, 8, 8, 2)
+    lanes = np.arange(32)
+    assert (pairs.output(0, np.float32).reshape(32, 2) == np.stack([3 * lanes, lanes + 1], axis=1)).all()
+
+    fours = run(_VECTORS, "fours<<<2,32>>>(f32[32], f32[128]=arange)")
+    site = next(site for site in fours.execution.sites if site.access.operation is Operation.REDUCTION)
+    # Eight distinct places of 16 bytes for each warp: 4 sectors, while the lanes' 512 bytes would need 16.
+    assert (site.access.width_bytes, site.sectors, site.sectors_ideal, site.tag_requests) == (16, 8, 8, 2)
+    expected = 2 * np.arange(128, dtype=np.float32).reshape(8, 4, 4).sum(axis=1)
+    assert (fours.output(0, np.float32).reshape(8, 4) == expected).all()
+
+
+def test_vector_sums_give_back_what_was_there() -> None:
+    returned = run(_VECTORS, "returned<<<1,32>>>(f32[128]=arange, f32[128])")
+    assert (returned.output(1, np.float32) == np.arange(128)).all()
+    assert (returned.output(0, np.float32).reshape(32, 4) == np.arange(128).reshape(32, 4) + np.arange(1, 5)).all()
+
+
+def test_vector_sums_of_halves() -> None:
+    halves = run(_VECTORS, "halves<<<1,32>>>(u32[128])")
+    site = halves.execution.sites[0]
+    assert (site.access.width_bytes, site.sectors, site.sectors_ideal) == (16, 16, 16)
+    assert (halves.output(0, np.float16).reshape(128, 2) == [2.0, 1.0]).all()
+
+
+def test_least_of_vectors_is_said_to_be_unknown() -> None:
+    least = run(_VECTORS, "least<<<1,32>>>(u32[64])")
+    site = least.execution.sites[0]
+    assert site.unknown_because is not None
+    assert "only sums of floats are known" in site.unknown_because

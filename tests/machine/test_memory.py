@@ -201,6 +201,6 @@ def test_faults_say_which_memory_they_missed() -> None:
     assert "not a multiple of the access width, 8 bytes" in messages[3]
     assert messages[4].startswith("8 bytes before")
     assert messages[5].startswith("0 bytes past the end of")
-    assert "outside of the 5120 bytes of the block's shared memory" in messages[6]
+    assert "byte 4352 is outside of the 4096 bytes of the block's shared memory" in messages[6]
     assert all(fault.occurrences == 32 for fault in done.execution.faults)
     np.testing.assert_array_equal(done.output(0), np.arange(32))

@@ -133,6 +133,7 @@ def _read_resources(module: _Module, kernel: Symbol, own: KernelTable) -> Resour
         local_bytes_per_thread=max(table.frame_bytes.get(kernel.index, 0), table.stack_bytes.get(kernel.index, 0)),
         barriers=own.barriers or in_flags,
         max_threads_per_block=own.max_threads_per_block,
+        cluster=own.cluster,
     )
 
 

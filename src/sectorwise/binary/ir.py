@@ -226,7 +226,8 @@ class Parameter:
 class Resources:
     """What a block of this kernel needs, from the cubin's tables.
 
-    `static_shared_bytes` is the kernel's own use, without the bytes that the driver reserves.
+    `static_shared_bytes` is the kernel's own use, without the bytes that the driver reserves. `cluster` are the blocks
+    of a cluster along x, y, z (`__cluster_dims__`), None where the kernel does not ask for clusters.
     """
 
     registers_per_thread: int
@@ -234,6 +235,7 @@ class Resources:
     local_bytes_per_thread: int
     barriers: int
     max_threads_per_block: int | None
+    cluster: tuple[int, int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

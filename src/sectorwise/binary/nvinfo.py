@@ -21,6 +21,7 @@ _FRAME_BYTES = 0x11
 _STACK_BYTES = 0x12
 _PARAMETER = 0x17
 _REGISTERS = 0x2F
+_CLUSTER = 0x3D
 _BARRIERS = 0x4C
 _PARAMETER_LAYOUT = struct.Struct("<IHHI")
 _BANK_LAYOUT = struct.Struct("<IHH")
@@ -61,6 +62,7 @@ class KernelTable:
     parameter_base: int | None
     max_threads_per_block: int | None
     barriers: int
+    cluster: tuple[int, int, int] | None
 
 
 def read_function_table(image: ElfImage) -> FunctionTable:
@@ -94,6 +96,7 @@ def read_kernel_table(image: ElfImage, kernel: str) -> KernelTable:
     base: int | None = None
     max_threads: int | None = None
     barriers = 0
+    cluster: tuple[int, int, int] | None = None
     section = image.section_named(f".nv.info.{kernel}")
     for attribute in _read_attributes(image, section) if section else []:
         match attribute.code:
@@ -108,13 +111,16 @@ def read_kernel_table(image: ElfImage, kernel: str) -> KernelTable:
                 if not 0 < max_threads <= _MOST_THREADS:
                     why = f"a block of at most {x} x {y} x {z} threads is none that can be launched"
                     raise corrupt_at(image, attribute.file_offset, why)
+            case 0x3D:
+                x, y, z = _unpack(image, attribute, _THREADS_LAYOUT)
+                cluster = (x, y, z)
             case 0x4C:
                 barriers = attribute.value[0]
             case _:
                 pass
     parameters.sort(key=lambda parameter: parameter.ordinal)
     _check_parameters(image, section, parameters)
-    return KernelTable(tuple(parameters), base, max_threads, barriers)
+    return KernelTable(tuple(parameters), base, max_threads, barriers, cluster)
 
 
 def _check_parameters(image: ElfImage, section: Section | None, parameters: list[Parameter]) -> None:

@@ -41,11 +41,11 @@ def write_text(text: str, path: Path | None) -> None:
     """Write the text to stdout, or to a file by way of a neighbour that is renamed: never half a file.
 
     Raises:
-        ArgumentError: the file cannot be written.
+        ArgumentError: the file, or stdout, cannot be written.
+        BrokenPipeError: who read stdout has seen enough.
     """
     if path is None:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+        _print(text)
         return
     try:
         target = path.resolve()
@@ -55,6 +55,19 @@ def write_text(text: str, path: Path | None) -> None:
             _replace_file(target, text)
     except OSError as error:
         message = f"cannot write {path}: {error.strerror}"
+        raise ArgumentError(message) from None
+
+
+def _print(text: str) -> None:
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        # What is still in the buffer would be tried, and complained about, once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        message = f"cannot write to stdout: {error.strerror}"
         raise ArgumentError(message) from None
 
 

@@ -18,11 +18,12 @@ from sectorwise.binary.ir import (
 )
 from sectorwise.machine.barriers import arrive_at_barrier
 from sectorwise.machine.convergence import COLLECTIVE_KEY, WARPSYNC_KEY, State
+from sectorwise.machine.effects import CALL_RESULTS
 from sectorwise.machine.frame import end, live_lanes, move, of_group, park
 from sectorwise.machine.lanes import ALL_LANES, first_lane, pack, unpack
 from sectorwise.machine.program import predicate_slot, register_slot
 from sectorwise.machine.registers import BARRIER
-from sectorwise.machine.taint import UNKNOWN, across_lanes, collect, find_unknown, join
+from sectorwise.machine.taint import UNKNOWN, UNKNOWN_LEVEL, across_lanes, collect, find_unknown, join
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -57,7 +58,10 @@ def leave_block(batch: Batch, frame: Frame, window: Window, step: Step) -> int |
             return _go(batch, frame, taken, _indirect_places(batch, frame, window, instruction), behind)
         case "CALL":
             return _call(batch, frame, window, instruction, taken)
-        case "EXIT" | "KILL" | "BPT":
+        case "BPT":
+            _trap(batch, frame, taken, instruction, "lanes trap here")
+            return None
+        case "EXIT" | "KILL":
             end(batch, frame, taken, behind)
             return None
         case "BSYNC":
@@ -213,8 +217,24 @@ def _call(batch: Batch, frame: Frame, window: Window, instruction: Instruction, 
         if inside[unpack(taken)].all():
             return _go(batch, frame, taken, places, behind)
         name = _name_external(batch, frame, window, instruction)
-    batch.tally.limitations[instruction.index, f"the call of {name} is stepped over: what it does is not seen"] = None
+    if name == "__assertfail":
+        _trap(batch, frame, taken, instruction, "an assertion fails here")
+        return None
+    because = f"the call of {name} is stepped over: what it does is not seen"
+    batch.tally.limitations[instruction.index, because] = None
+    batch.tally.origins.setdefault(instruction.index, f"{name} is not seen")
+    for register in CALL_RESULTS:
+        window.write_taint(register, UNKNOWN_LEVEL, unpack(taken))
+        if window.rows is not None:
+            window.written.add(register)
     return behind
+
+
+def _trap(batch: Batch, frame: Frame, taken: Masks, instruction: Instruction, what: str) -> None:
+    """Lets lanes end where a GPU would end the whole launch, and says so."""
+    because = f"{what}: on a GPU the launch fails, here only they end"
+    batch.tally.limitations[instruction.index, because] = None
+    end(batch, frame, taken, instruction.index + 1)
 
 
 def _name_external(batch: Batch, frame: Frame, window: Window, instruction: Instruction) -> str:

@@ -34,12 +34,15 @@ class File(StrEnum):
 Slot = tuple[File, int]
 """A register or predicate: its file, and its index there. RZ, URZ, PT and UPT are never listed."""
 
+CALL_RESULTS = (4, 5, 6, 7)
+"""Registers in which a function outside of the kernel gives its result (as compiled callers read it)."""
+
 # fmt: off
 _WITHOUT_RESULT = frozenset((
     "ACQBULK", "BAR", "BPT", "BRA", "BREAK", "BRX", "BRXU", "BSSY", "BSYNC", "CALL", "CCTL", "CCTLL", "CCTLT",
     "DEPBAR", "ENDCOLLECTIVE", "ERRBAR", "EXIT", "FENCE", "JMP", "JMX", "JMXU", "KILL", "LDGDEPBAR", "LDGSTS",
     "MEMBAR", "NANOSLEEP", "NOP", "PREEXIT", "RED", "REDG", "REDS", "RET", "RPCMOV", "RTT", "ST", "STG", "STL",
-    "STS", "STSM", "SURED", "SUST", "SYNCS", "UBLKCP", "UBLKPF", "UBLKRED", "UCGABAR_ARV", "UCGABAR_WAIT",
+    "STS", "STSM", "SURED", "SUST", "UBLKCP", "UBLKPF", "UBLKRED", "UCGABAR_ARV", "UCGABAR_WAIT",
     "USETMAXREG", "UTMACCTL", "UTMACMDFLUSH", "UTMALDG", "UTMAPF", "UTMAREDG", "UTMASTG", "WARPGROUP", "WARPSYNC",
     "YIELD",
 ))
@@ -49,6 +52,7 @@ _DOUBLES = frozenset(("DADD", "DMUL", "DFMA", "DSETP", "DMNMX"))
 _PACKED_SINGLES = frozenset(("FADD2", "FMUL2", "FFMA2"))
 _TENSOR = frozenset(("HMMA", "IMMA", "DMMA", "BMMA", "OMMA", "QMMA"))
 _CONVERSIONS = frozenset(("F2F", "F2I", "I2F", "FRND"))
+_TEXTURES = frozenset(("TEX", "TLD", "TLD4", "TXD"))
 _CONSTANT_LOADS = frozenset(("LDC", "ULDC", "LDCU"))
 _PREDICATE_SETTERS = frozenset(("ISETP", "UISETP", "FSETP", "DSETP", "HSETP2", "PLOP3", "UPLOP3", "FCHK", "PSETP"))
 _TWO_WORD_TYPES = ("F64", "S64", "U64", "64")
@@ -150,6 +154,8 @@ def destinations(instruction: Instruction) -> tuple[Slot, ...]:
     if instruction.opcode == "R2P":
         return _masked_predicates(instruction)
     slots: list[Slot] = []
+    if instruction.opcode in _TEXTURES:
+        return _texture_destinations(instruction)
     count = result_words(instruction)
     for place in _written_operands(instruction):
         operand = instruction.operands[place]
@@ -157,6 +163,19 @@ def destinations(instruction: Instruction) -> tuple[Slot, ...]:
             slots += _registers(operand, count)
         elif isinstance(operand, Predicate):
             slots += _predicates(operand)
+    return tuple(slots)
+
+
+def _texture_destinations(instruction: Instruction) -> tuple[Slot, ...]:
+    """Two registers for the first two components of the mask, at the second operand, the others at the first."""
+    registers = [operand for operand in instruction.operands if isinstance(operand, Register)]
+    masks = [operand.value for operand in instruction.operands if isinstance(operand, Immediate)]
+    components = (masks[-1] & 0xF).bit_count() if masks else 4
+    slots: list[Slot] = []
+    for register, count in zip(registers[:2], (components - 2, min(components, 2)), strict=False):
+        slots += _registers(register, max(count, 0))
+    for operand in instruction.operands[:1]:
+        slots += _predicates(operand) if isinstance(operand, Predicate) else []
     return tuple(slots)
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 WINDOW_BYTES = 1 << 24
 """Size of the shared and the local window in the generic address space."""
 
+_NULL_PAGE_BYTES = 1 << 16
+
 DEFAULT_STACK_BYTES = 1024
 """Local memory that a thread has at least: recursive functions use it (CUDA runtime, default of cudaLimitStackSize)."""
 
@@ -266,6 +268,14 @@ def _check_alignment(memory: BatchMemory, addresses: Addresses, width_bytes: int
     return ~odd
 
 
+def check_matrix_rows(memory: BatchMemory, addresses: Addresses, matrices: int, request: Request) -> Addresses:
+    """Addresses of matrix rows, int64 [warps, 32], those that are no multiple of a row's 16 bytes logged and cut."""
+    given = np.broadcast_to(np.arange(32) < 8 * matrices, (request.warps, 32))
+    active = given if request.active is None else given & request.active
+    _check_alignment(memory, addresses, 16, replace(request, active=active))
+    return addresses & ~15
+
+
 def _log(
     memory: BatchMemory, kind: FaultKind, addresses: Addresses, lanes: Lanes, width_bytes: int, request: Request
 ) -> None:
@@ -298,10 +308,16 @@ def _describe(memory: BatchMemory, kind: FaultKind, address: int, width_bytes: i
     if kind is FaultKind.MISALIGNED:
         return f"address 0x{address:x} is not a multiple of the access width, {width_bytes} bytes"
     if space is Space.SHARED:
-        return f"offset 0x{address:x} is outside of the {memory.bound.shared_bytes} bytes of the block's shared memory"
+        # The kernel counts from behind what the driver reserves.
+        bound = memory.bound
+        own_bytes = bound.kernel.resources.static_shared_bytes + bound.launch.dynamic_shared_bytes
+        offset = address - (bound.shared_bytes - own_bytes)
+        return f"byte {offset} is outside of the {own_bytes} bytes of the block's shared memory"
     if space is Space.LOCAL:
         size = max(memory.bound.local_bytes_per_thread, DEFAULT_STACK_BYTES)
         return f"offset 0x{address:x} is outside of the {size} bytes of the thread's stack"
+    if address < _NULL_PAGE_BYTES:
+        return f"address 0x{address:x} is a null pointer, or near it"
     world = memory.global_memory
     if not world.allocations:
         return f"address 0x{address:x} is in no buffer; the launch has none"

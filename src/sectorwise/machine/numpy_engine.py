@@ -12,13 +12,14 @@ from sectorwise.machine.banks import pack_bank
 from sectorwise.machine.barriers import run_inline_control
 from sectorwise.machine.batch import Batch, Tally, open_batch
 from sectorwise.machine.control import leave_block
-from sectorwise.machine.convergence import State
+from sectorwise.machine.convergence import State, yield_waiting
 from sectorwise.machine.frame import Frame, end
 from sectorwise.machine.memory import open_global_memory
 from sectorwise.machine.numpy_algebra import NumpyAlgebra
 from sectorwise.machine.numpy_port import NumpyPort
 from sectorwise.machine.outcome import make_execution
 from sectorwise.machine.program import BasicBlock, Step, block_at, decode
+from sectorwise.machine.reasons import explain_unknown
 from sectorwise.machine.registers import open_window
 from sectorwise.machine.scheduler import NOWHERE, choose_frame, settle
 from sectorwise.machine.sites import SiteCounter, record_silent
@@ -57,7 +58,7 @@ def execute(
         StepLimitError: a warp ran more instructions than `options.step_limit`; the text names the line.
         WorkLimitError: the launch is longer than `options.work_limit`.
     """
-    tally = _open_tally(bound, options)
+    tally = open_tally(bound, options)
     total = bound.launch.blocks_total
     size = _blocks_in_batch(bound, options)
     with np.errstate(all="ignore"):
@@ -68,9 +69,28 @@ def execute(
     return make_execution(tally, total)
 
 
-def _open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
+def run_blocks(tally: Tally, first_block: int, blocks: int) -> None:
+    """Runs some neighbouring blocks of a launch that `open_tally` began, for what observers see of them.
+
+    Raises:
+        StepLimitError: as `execute`; and whatever an observer raises to end it.
+    """
+    size = _blocks_in_batch(tally.bound, tally.options)
+    with np.errstate(all="ignore"):
+        for first in range(first_block, first_block + blocks, size):
+            _run_batch(open_batch(tally, first, min(size, first_block + blocks - first)))
+
+
+def open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
+    """A launch of which nothing has run yet."""
     program = decode(bound.kernel)
     count = len(bound.kernel.instructions)
+    limitations: dict[tuple[int, str], None] = {}
+    cluster = bound.kernel.resources.cluster
+    if cluster is not None and cluster != (1, 1, 1):
+        size = " x ".join(str(blocks) for blocks in cluster)
+        because = f"the kernel asks for clusters of {size} blocks; it is run as if each block were a cluster of its own"
+        limitations[0, because] = None
     banks = {number: pack_bank(content) for number, content in bound.banks.items()}
     return Tally(
         program,
@@ -81,6 +101,7 @@ def _open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
         {},
         np.zeros(count, np.int64),
         np.zeros(count, np.int64),
+        limitations=limitations,
     )
 
 
@@ -101,10 +122,14 @@ def _run_batch(batch: Batch) -> None:
             settle(batch)
         frame = choose_frame(batch)
         if frame is None:
-            if batch.groups.warp.size:
-                _give_up(batch)
-            return
+            yielded = yield_waiting(batch.groups)
+            if yielded is None:
+                break
+            batch.groups, batch.unsettled = yielded, True
+            continue
         _run_frame(batch, frame)
+    if batch.groups.warp.size:
+        _give_up(batch)
 
 
 def _give_up(batch: Batch) -> None:
@@ -247,7 +272,11 @@ def _describe_endless(tally: Tally, block: BasicBlock) -> str:
     location = instruction.location
     where = f"{location.file}:{location.line}" if location is not None else f"offset 0x{instruction.offset:04x}"
     limit = f"{tally.options.step_limit:,}"
-    return (
+    ran = (
         f"{tally.bound.kernel.name}: a warp ran more than {limit} instructions and was still at {where} "
-        f"({instruction.text}). If the kernel is meant to run that long, raise the step limit."
+        f"({instruction.text}). "
     )
+    if tally.unknown_conditions:
+        because = explain_unknown(tally.bound.kernel, max(tally.unknown_conditions), tally.origins)
+        return f"{ran}It may wait for something that is not known here: {because}."
+    return f"{ran}If the kernel is meant to run that long, raise the step limit."

@@ -11,7 +11,7 @@ from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
 from sectorwise.machine.atomics import apply_atomic, is_order_visible
 from sectorwise.machine.banks import read_bank
-from sectorwise.machine.memory import BatchMemory, Request, generic_spaces, resolve
+from sectorwise.machine.memory import BatchMemory, Request, check_matrix_rows, generic_spaces, resolve
 from sectorwise.machine.registers import PREDICATE, TRUE, UNIFORM, UNIFORM_PREDICATE, ZERO_WORD, Window
 from sectorwise.machine.sites import Patterns, SiteCounter, find_first, record
 from sectorwise.machine.special import UNKNOWN_REASONS
@@ -204,6 +204,35 @@ class NumpyPort:
         """Counts a request and updates lane after lane."""
         size_bytes = min(access.width_bytes, 4 * words)
         pieces, active = self._access(access, _signed(address), size_bytes)
+        seen = self._update(access, pieces, active, update, size_bytes, inexact=inexact)
+        self.level = join(self.level, level_of(ORDERED))
+        if words == 1:
+            return [seen.astype(np.uint32)]
+        return [seen.astype(np.uint32), (seen >> np.uint64(32)).astype(np.uint32)]
+
+    def atomic_words(
+        self, access: Access, address: Lanes, updates: Sequence[Callable[[Algebra[Any], Lanes], Lanes]]
+    ) -> Sequence[Lanes]:
+        """Counts one request and updates word after word, each lane after lane."""
+        pieces, active = self._access(access, _signed(address), access.width_bytes)
+        seen: list[Lanes] = []
+        for k, update in enumerate(updates):
+            words = tuple(Piece(piece.storage, piece.index + 4 * k, piece.where) for piece in pieces)
+            seen.append(self._update(access, words, active, update, 4, inexact=True).astype(np.uint32))
+        self.level = join(self.level, level_of(ORDERED))
+        return seen
+
+    def _update(
+        self,
+        access: Access,
+        pieces: tuple[Piece, ...],
+        active: Mask | None,
+        update: Callable[[Algebra[Any], Lanes], Lanes],
+        size_bytes: int,
+        *,
+        inexact: bool,
+    ) -> Lanes:
+        """What each lane sees of an update in lane order; memory becomes as doubtful as the update is."""
         if inexact:
             self.level = join(self.level, INEXACT_LEVEL)
         _, taint = read_words(pieces, size_bytes, self.warps)
@@ -215,10 +244,7 @@ class NumpyPort:
             self.level = join(self.level, level_of(ORDERED))
         if self.level is not None:
             stain_words(pieces, size_bytes, active, self.warps, collect(self.level, None))
-        self.level = join(self.level, level_of(ORDERED))
-        if words == 1:
-            return [seen.astype(np.uint32)]
-        return [seen.astype(np.uint32), (seen >> np.uint64(32)).astype(np.uint32)]
+        return seen
 
     def copy_async(
         self, access: Access, shared_address: Lanes, global_address: Lanes, source_bytes: Lanes | None
@@ -227,10 +253,7 @@ class NumpyPort:
         width = access.width_bytes
         sizes = None if source_bytes is None else np.minimum(source_bytes.astype(np.int64), width)
         target, source = _signed(shared_address), _signed(global_address)
-        issued = None
-        if access.counts_stopped_lanes:
-            issued = np.ones((self.warps, 32), np.bool_) if self.group is None else self.group
-        self._count(access, source, secondary=target, source_bytes=sizes, issued=issued)
+        self._count(access, source, secondary=target, source_bytes=sizes)
         reads = None if sizes is None else np.broadcast_to(sizes > 0, (self.warps, 32))
         reading = self._request(Space.GLOBAL, reads)
         words, taint = read_words(resolve(self.memory, source, width, reading), width, self.warps)
@@ -244,6 +267,7 @@ class NumpyPort:
         """Counts an ldmatrix request; word of lane l of matrix m: bytes 4 * (l % 4) to + 3 of row l // 4."""
         addresses = np.broadcast_to(_signed(address), (self.warps, 32))
         self._count(access, addresses)
+        addresses = check_matrix_rows(self.memory, addresses, access.matrices, self._request(access.space))
         words: list[Lanes] = []
         for matrix in range(access.matrices):
             rows = addresses[:, 8 * matrix + _ROW // 4] + 4 * (_ROW % 4)
@@ -257,6 +281,7 @@ class NumpyPort:
         """Counts an stmatrix request; inverse of `load_matrix`."""
         addresses = np.broadcast_to(_signed(address), (self.warps, 32))
         self._count(access, addresses)
+        addresses = check_matrix_rows(self.memory, addresses, access.matrices, self._request(access.space))
         for matrix, word in enumerate(words):
             rows = addresses[:, 8 * matrix + _ROW // 4] + 4 * (_ROW % 4)
             pieces = resolve(self.memory, rows, 4, self._request(access.space))
@@ -289,7 +314,6 @@ class NumpyPort:
         *,
         secondary: npt.NDArray[np.int64] | None = None,
         source_bytes: npt.NDArray[np.int64] | None = None,
-        issued: Mask | None = None,
     ) -> Mask | None:
         """Counts the request; returns the lanes whose address is known, None for all."""
         counter = self.counters[self._index()]
@@ -298,6 +322,7 @@ class NumpyPort:
         if known is not None:
             lanes = known if lanes is None else lanes & known
         spaces = generic_spaces(self.memory.bound, address) if access.space is Space.GENERIC else None
+        issued = (TRUE if self.group is None else self.group) if access.counts_stopped_lanes else None
         record(counter, Patterns(self.warps, self.issuing, address, lanes, secondary, source_bytes, spaces, issued))
         if counter.first is None:
             first_warp = self.memory.first_block * self.memory.warps_per_block

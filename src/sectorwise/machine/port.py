@@ -85,6 +85,13 @@ class Port(Protocol[V]):
         """
         ...
 
+    def atomic_words(self, access: Access, address: V, updates: Sequence[Callable[[Algebra[V], V], V]]) -> Sequence[V]:
+        """Counts one request and applies update k to word k of each lane, lane after lane; returns the old words.
+
+        The order of the lanes shows in the result: these are sums of floats.
+        """
+        ...
+
     def copy_async(self, access: Access, shared_address: V, global_address: V, source_bytes: V | None) -> None:
         """Counts a cp.async request and copies `access.width_bytes` a lane; bytes past `source_bytes` are zeros."""
         ...

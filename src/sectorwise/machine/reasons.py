@@ -6,7 +6,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import Target
-from sectorwise.machine.effects import destinations, sources
+from sectorwise.machine.effects import CALL_RESULTS, File, destinations, sources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +30,7 @@ def explain_unknown(kernel: Kernel, index: int, origins: Mapping[int, str]) -> s
     through_memory: str | None = None
     while queue:
         slot, at = queue.popleft()
-        for definition in _definitions(kernel, before, slot, at):
+        for definition in _definitions(kernel, before, slot, at, origins):
             instruction = kernel.instructions[definition]
             if definition in origins:
                 return f"{_name(slot)} comes from {instruction.opcode} at {_place(instruction)}: {origins[definition]}"
@@ -80,7 +80,11 @@ def _predecessors(kernel: Kernel) -> list[list[int]]:
     return before
 
 
-def _definitions(kernel: Kernel, before: list[list[int]], slot: Slot, at: int) -> list[int]:
+def _is_result(slot: Slot) -> bool:
+    return slot[0] is File.REGISTER and slot[1] in CALL_RESULTS
+
+
+def _definitions(kernel: Kernel, before: list[list[int]], slot: Slot, at: int, origins: Mapping[int, str]) -> list[int]:
     """Instructions whose write of `slot` may reach `at`, nearest first."""
     found: list[int] = []
     queue = deque(before[at])
@@ -88,7 +92,9 @@ def _definitions(kernel: Kernel, before: list[list[int]], slot: Slot, at: int) -
     while queue:
         index = queue.popleft()
         instruction = kernel.instructions[index]
-        if slot in destinations(instruction):
+        if slot in destinations(instruction) or (
+            index in origins and instruction.opcode == "CALL" and _is_result(slot)
+        ):
             found.append(index)
             if instruction.guard is None:
                 continue

@@ -28,7 +28,9 @@ def skip_unknown_step(tally: Tally, port: NumpyPort, step: Step) -> None:
     """Marks all that the instruction would have written as unknown; its memory access, if any, is not counted."""
     index = step.instruction.index
     tally.origins.setdefault(index, step.unknown_because)
-    tally.limitations.setdefault((index, f"{step.unknown_because}: its results are taken as unknown"), None)
+    if step.access is None:
+        # Memory instructions become sites of unknown address, which say why by themselves.
+        tally.limitations.setdefault((index, f"{step.unknown_because}: its results are taken as unknown"), None)
     for slot in destinations(step.instruction):
         port.window.write_taint(slot_number(slot), UNKNOWN_LEVEL, port.mask)
         if port.window.rows is not None:

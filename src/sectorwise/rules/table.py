@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from sectorwise.findings import Severity
 from sectorwise.rules import (
     async_copy_conflicts,
+    broken_vectors,
     idle_multiprocessors,
     indexed_local_arrays,
     load_conflicts,
@@ -53,6 +54,7 @@ RULES: Final = (
     Rule("SW203", "matrix-bank-conflict", _WARNING, matrix_conflicts.check, matrix_conflicts.__doc__),
     Rule("SW204", "async-copy-bank-conflict", _WARNING, async_copy_conflicts.check, async_copy_conflicts.__doc__),
     Rule("SW205", "serialised-atomics", _WARNING, serialised_atomics.check, serialised_atomics.__doc__),
+    Rule("SW206", "broken-vectors", _NOTE, broken_vectors.check, broken_vectors.__doc__),
     Rule("SW301", "spilled-registers", _WARNING, spilled_registers.check, spilled_registers.__doc__),
     Rule("SW302", "indexed-local-array", _WARNING, indexed_local_arrays.check, indexed_local_arrays.__doc__),
     Rule("SW401", "too-few-bytes-in-flight", _NOTE, too_few_bytes_in_flight.check, too_few_bytes_in_flight.__doc__),

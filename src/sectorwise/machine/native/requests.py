@@ -23,8 +23,8 @@ from sectorwise.machine.native.layout import (
     WIDE_COLUMNS,
 )
 from sectorwise.machine.native.writer import ALL_ZERO, LANE_BITS
+from sectorwise.machine.sites import COPY_PERIOD_BYTES, PERIOD_BYTES
 
-_PERIOD_MASK = 127
 _VECTOR = f"<{LANES} x i32>"
 _LONGS = f"<{LANES} x i64>"
 _GOLDEN = -1640531535  # 2**32 over the golden ratio: spreads masks over the slots
@@ -71,7 +71,9 @@ def write_request_routine(name: str) -> str:
             raise AssertionError(name)
 
 
-def _relate(code: Code, kind: str, row: str, lane: str, inside: str) -> tuple[str, str]:
+def _relate(
+    code: Code, kind: str, row: str, lane: str, inside: str, period_bytes: int = PERIOD_BYTES
+) -> tuple[str, str]:
     """Differences of a row to its first active lane, and that lane's place in the period, i32."""
     vector = f"<{LANES} x {kind}>"
     addresses = code.load(vector, "%ctx", CONTEXT[row], 64)
@@ -79,7 +81,7 @@ def _relate(code: Code, kind: str, row: str, lane: str, inside: str) -> tuple[st
     apart = code.value(f"sub {vector} {addresses}, {spread(code, kind, first)}")
     differences = code.value(f"select <{LANES} x i1> {inside}, {vector} {apart}, {vector} zeroinitializer")
     low = first if kind == "i32" else code.value(f"trunc i64 {first} to i32")
-    return differences, code.value(f"and i32 {low}, {_PERIOD_MASK}")
+    return differences, code.value(f"and i32 {low}, {period_bytes - 1}")
 
 
 def _recent(code: Code, place: str, size: int) -> tuple[str, str]:
@@ -245,7 +247,7 @@ def _note_copy() -> Code:
     """
     code = Code("note.copy", "ptr", "ptr %ctx, ptr %site, i32 %mask, i32 %issued")
     lane, inside = lane_of(code, "%issued"), booleans(code, "%issued")
-    differences, place = _relate(code, "i64", "addresses", lane, inside)
+    differences, place = _relate(code, "i64", "addresses", lane, inside, COPY_PERIOD_BYTES)
     others, other_place = _relate(code, "i32", "others", lane, inside)
     asked = code.load(_VECTOR, "%ctx", CONTEXT["sizes"], 64)
     active = booleans(code, "%mask")

@@ -121,6 +121,13 @@ class TracePort:
         self.marks.inexact |= inexact
         return [_NOTHING] * words
 
+    def atomic_words(self, access: Access, address: object, updates: Sequence[object]) -> Sequence[Any]:
+        """Notes a load and a store of float sums."""
+        del address
+        self.marks.loads = self.marks.stores = access.space
+        self.marks.inexact = True
+        return [_NOTHING] * len(updates)
+
     def copy_async(self, access: Access, shared_address: object, global_address: object, source_bytes: object) -> None:
         """Notes a load from one space and a store to another."""
         del access, shared_address, global_address, source_bytes

@@ -31,6 +31,8 @@ def update_memory(instruction: Instruction) -> Action:
     access = access_of(instruction)
     if access is None:
         return lambda _port: None
+    if _VECTORS & set(instruction.modifiers):
+        return _update_vector(instruction, access)
     if access.width_bytes > 8:
         raise unsupported(instruction, "atomics wider than 8 bytes are not known")
     if instruction.has("CAS") or instruction.has("CAST"):
@@ -60,6 +62,25 @@ def update_memory(instruction: Instruction) -> Action:
                 return inner.select(shared, before, update(inner, before, value))
 
             old = port.atomic(access, place, partial, words, inexact=inexact)
+        if write:
+            write(port, list(old))
+
+    return run
+
+
+def _update_vector(instruction: Instruction, access: Access) -> Action:
+    """Sums of several words a lane (`F32x4`, `F16x8`): each word is an update of its own, of one request."""
+    address = read_address(access, address_operand(instruction))
+    destination, sources = _destination_and_sources(instruction)
+    count = access.width_bytes // 4
+    operands = raw_words(sources[-1], count)
+    update = _update_of(instruction, access)
+    write = write_words(destination, count) if destination is not None else None
+
+    def run(port: Port[Value]) -> None:
+        given = [operand(port) for operand in operands]
+        updates = [lambda inner, before, value=value: update(inner, before, value) for value in given]
+        old = port.atomic_words(access, address(port), updates)
         if write:
             write(port, list(old))
 
@@ -190,4 +211,11 @@ _FLOAT_ADDITIONS: dict[str, Callable[[Instruction], Update]] = {
     "F16x2": _add_halves(Float.F16),
     "BF16x2": _add_halves(Float.BF16),
     "BF16_V2": _add_halves(Float.BF16),
+    "F32x2": _add_single,
+    "F32x4": _add_single,
+    "F16x4": _add_halves(Float.F16),
+    "F16x8": _add_halves(Float.F16),
+    "BF16x4": _add_halves(Float.BF16),
+    "BF16x8": _add_halves(Float.BF16),
 }
+_VECTORS = frozenset({"F32x2", "F32x4", "F16x4", "F16x8", "BF16x4", "BF16x8"})

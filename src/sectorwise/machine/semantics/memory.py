@@ -271,12 +271,5 @@ def query_space(instruction: Instruction) -> Action:
 
 
 def touch_unknown(instruction: Instruction) -> Action:
-    """Texture and surface accesses: what they read is not known."""
-    registers = [operand for operand in instruction.operands if isinstance(operand, Register)]
-
-    def run(port: Port[Value]) -> None:
-        port.mark_unknown("texture and surface memory is not modelled")
-        for register in registers[:1]:
-            write_words(register, 1)(port, [port.algebra.word(0)])
-
-    return run
+    """Texture and surface accesses: neither where nor what they read or write is known."""
+    raise unsupported(instruction, "texture and surface memory is not modelled")
