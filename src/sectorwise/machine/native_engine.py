@@ -140,9 +140,7 @@ def _make_port(bound: BoundLaunch, alike: Alike) -> LikenessPort:
     return LikenessPort(bound, Registers(), alike.strides, alike.mutable, known_specials(bound))
 
 
-def _prepare(
-    tally: Tally, plan: Plan, alike: tuple[Alike, LikenessPort] | None
-) -> tuple[Session, Translation]:
+def _prepare(tally: Tally, plan: Plan, alike: tuple[Alike, LikenessPort] | None) -> tuple[Session, Translation]:
     """Machine code, and memory for it."""
     bound = tally.bound
     banks = {bank: len(content) for bank, content in bound.banks.items()}

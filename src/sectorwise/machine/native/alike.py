@@ -85,9 +85,7 @@ class Registers:
         return changed
 
 
-def _join(
-    a: tuple[Likeness, Guard | None], b: tuple[Likeness, Guard | None]
-) -> tuple[Likeness, Guard | None]:
+def _join(a: tuple[Likeness, Guard | None], b: tuple[Likeness, Guard | None]) -> tuple[Likeness, Guard | None]:
     if a == b:
         return a
     first, second = a[0], b[0]

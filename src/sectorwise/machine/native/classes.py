@@ -144,5 +144,3 @@ def _regions(bound: BoundLaunch, space: Space | None) -> list[tuple[int, int]]:
             return windows + [(allocation.base, allocation.size_bytes) for allocation in bound.allocations]
         case _:
             return [(allocation.base, allocation.size_bytes) for allocation in bound.allocations]
-
-

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import TRUE_PREDICATE
 from sectorwise.machine.native.algebra import LlvmAlgebra
+from sectorwise.machine.native.alike import Registers
 from sectorwise.machine.native.control import Ending, end_block, read_ending, run_inline_control
 from sectorwise.machine.native.flow import Flow, find_live
 from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL, WAITS, WORD_ROW
 from sectorwise.machine.native.port import BlockState, LlvmPort
-from sectorwise.machine.native.alike import Registers
 from sectorwise.machine.native.relevance import guard_of
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.watch import WatchedAlgebra, Watcher
@@ -98,9 +98,7 @@ def translate(
     size = len(port.offsets) * WORD_ROW
     watches = port.watcher or Watcher(writer)
     moves = tuple(watches.moves)
-    return Translation(
-        text, blocks, port.sites, port.sized, size, writer.emitter.needed, tuple(watches.watches), moves
-    )
+    return Translation(text, blocks, port.sites, port.sized, size, writer.emitter.needed, tuple(watches.watches), moves)
 
 
 def _draft(port: LlvmPort, block: BasicBlock, number: int, relevant: frozenset[int] | None) -> _Draft:
