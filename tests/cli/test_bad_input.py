@@ -192,7 +192,7 @@ def test_endless_kernel_stops_at_the_step_limit(tmp_path: Path, capsys: pytest.C
     path.write_text(
         "// sectorwise: launch spin<<<1, 32>>>(i32[1])\n"
         "__global__ void spin(volatile int* flag) {\n"
-        "    while (flag[0] == 0) {\n"
+        "    for (int turn = 0; flag[0] != turn + 1; ++turn) {\n"
         "    }\n"
         "}\n"
     )

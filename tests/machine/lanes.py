@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -123,12 +122,6 @@ class LanePort:
         data = np.stack(columns, axis=-1).astype("<u4").view(np.uint8)[..., :width]
         self.memory[places[self.mask][:, None] + np.arange(width)] = data[self.mask]
 
-    def atomic_words(
-        self, access: Access, address: Lanes, updates: Sequence[Callable[[Algebra[Any], Lanes], Lanes]]
-    ) -> Sequence[Lanes]:
-        one = replace(access, width_bytes=4)
-        return [self.atomic(one, address + 4 * k, update, 1, inexact=True)[0] for k, update in enumerate(updates)]
-
     def atomic(
         self,
         access: Access,
@@ -144,13 +137,21 @@ class LanePort:
         result = np.zeros((self.warps, 32), dtype)
         for warp, lane in np.argwhere(self.mask):
             at = places[warp, lane]
-            cell = self.memory[at : at + access.width_bytes].view(dtype)
+            cell = self.memory[at : at + min(access.width_bytes, 4 * words)].view(dtype)
             old = np.full((self.warps, 32), cell[0], dtype)
             result[warp, lane] = cell[0]
             cell[0] = np.broadcast_to(update(self.algebra, old), old.shape)[warp, lane]
         if words == 1:
             return [result]
         return [result.astype(np.uint32), (result >> np.uint64(32)).astype(np.uint32)]
+
+    def atomic_words(
+        self, access: Access, address: Lanes, updates: Sequence[Callable[[Algebra[Any], Lanes], Lanes]]
+    ) -> Sequence[Lanes]:
+        steps = [np.asarray(address) + np.asarray(4 * k, np.asarray(address).dtype) for k in range(len(updates))]
+        return [
+            self.atomic(access, place, update, 1, inexact=True)[0] for place, update in zip(steps, updates, strict=True)
+        ]
 
     def copy_async(
         self, access: Access, shared_address: Lanes, global_address: Lanes, source_bytes: Lanes | None

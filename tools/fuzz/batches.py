@@ -18,6 +18,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+_ORDER = "lanes that part without a place to meet: which are together depends on whose side ran first"
+EXCLUDED = {
+    "668": _ORDER,
+    "1054": _ORDER,
+    "1594": _ORDER,
+    "2991": "the compiler takes a transposed matrix for the same in all lanes, and lets lanes part in a loop for good",
+    "6015": "the GPU faults: lanes that part in a function that calls itself come back at different times, and each of"
+    " them multiplies a uniform register that all share",
+}
+"""Kernels of the recorded run, by seed, of which the GPU's results say nothing, and why."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileRun:
     """What the engine made of the kernels of one file: `cubin`, the compiler, an outcome or an error for each."""
@@ -107,12 +119,11 @@ def make_record(batch: Path, results: Path, date: str) -> dict[str, Any]:
     files = {}
     for name, kernels in sorted(found["files"].items()):
         prepared = json.loads((batch / f"{name}.json").read_text())
-        if len(kernels) != KERNELS_PER_FILE:
-            continue
+        slots = found["slots"][name]
         files[name] = {
             "cubin_sha256": prepared["cubin_sha256"],
-            "kernels": "".join(kernels[str(seed)] for seed in seeds_of(int(name))),
-            "slots": [found["slots"][name][str(seed)] for seed in seeds_of(int(name))],
+            "kernels": "".join(kernels.get(str(seed), "0" * 16) for seed in seeds_of(int(name))),
+            "slots": [slots.get(str(seed), "") for seed in seeds_of(int(name))],
         }
     compiler = next(json.loads(path.read_text())["compiler"] for path in batch.glob("*.json"))
     return {
@@ -122,14 +133,17 @@ def make_record(batch: Path, results: Path, date: str) -> dict[str, Any]:
         "target": "sm_90",
         "date": date,
         "kernels_per_file": KERNELS_PER_FILE,
+        "excluded": EXCLUDED,
         "files": files,
     }
 
 
 def compare_with_record(run: FileRun, record: dict[str, Any]) -> Iterator[Difference]:
-    """Kernels of a file that the engine does not execute as the GPU did."""
+    """Kernels of a file that the engine does not execute as the GPU did; those that no engine could are left out."""
     kept = record["files"][f"{run.number:04d}"]
     for place, (kernel, outcome) in enumerate(run.outcomes):
+        if str(kernel.seed) in record["excluded"]:
+            continue
         trouble = find_trouble(outcome)
         if trouble is not None or isinstance(outcome, str):
             yield Difference(kernel.seed, kernel.family, trouble or str(outcome))

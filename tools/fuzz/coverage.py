@@ -48,9 +48,9 @@ def write_table(coverage: Coverage, kernels: int, compiler: str) -> str:
     opcodes = {form.split(".")[0] for form in coverage.instructions}
     text = f"""# Instructions that the fuzzer has compared with a GPU
 
-{kernels:,} generated kernels ({compiler}, sm_90) were executed here and on an H200; all that they wrote is equal, bit
-for bit. The table counts their instructions that at least one lane executed: opcode with its modifiers, instructions,
-and kernels that have one. `python -m tools.fuzz_device coverage` writes it.
+{kernels:,} generated kernels ({compiler}, sm_90) were executed here and on an H200, and all that they wrote was
+compared, bit for bit. The table counts their instructions that at least one lane executed: opcode with its modifiers,
+instructions, and kernels that have one. `python -m tools.fuzz_device coverage` writes it.
 
 {len(coverage.instructions):,} forms of {len(opcodes)} opcodes; {len(coverage.instructions) - len(rare):,} of them
 {ENOUGH} times or more.

@@ -76,7 +76,8 @@ def make_scalars(seed: int) -> tuple[int, int, int, int, int]:
 
 
 def _pick(table: tuple[int, ...], bits: npt.NDArray[np.uint64], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    return np.array(table, dtype)[(bits >> np.uint64(20)) % np.uint64(len(table))]
+    picked: npt.NDArray[Any] = np.array(table, dtype)[(bits >> np.uint64(20)) % np.uint64(len(table))]
+    return picked
 
 
 def _integers(kinds: npt.NDArray[np.uint64], bits: npt.NDArray[np.uint64]) -> Words:

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
     from sectorwise.binding import BoundLaunch
     from sectorwise.machine.execution import ExecutionOptions
     from sectorwise.machine.program import Program
+    from sectorwise.machine.registers import Array, Levels
     from sectorwise.machine.sites import SiteCounter
+
+
+PATIENCE = 64
+"""Basic blocks that a frame runs, while nobody spins, before it ends at the next jump backwards."""
 
 
 @dataclass(slots=True)
@@ -44,6 +49,24 @@ class Tally:
     work: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """State of a batch before a frame: its groups, registers and taints, threads that had arrived at barriers.
+
+    `changes` is the memory's count of changes, `issued` how often each instruction of the launch had been issued.
+    """
+
+    clock: int
+    changes: int
+    pc: npt.NDArray[np.int64]
+    mask: npt.NDArray[np.uint32]
+    state: npt.NDArray[np.int8]
+    values: tuple[Array, ...]
+    taints: dict[int, Levels]
+    arrived: npt.NDArray[np.int64]
+    issued: npt.NDArray[np.int64]
+
+
 @dataclass(slots=True)
 class Batch:
     """State of the warps of some blocks.
@@ -52,7 +75,8 @@ class Batch:
     the levels of all values that decided where a warp went (`some_ways`: any is set). `resumes` [warps, 32, 2] is,
     for lanes in a collective, where they go on after it and the first lane of the group that they came in. `arrived`
     counts threads that passed a block barrier without waiting, `votes` [blocks, 16, 2] how many lanes said yes to
-    BAR.RED and how many it has asked, `last_vote` [blocks] what came of it.
+    BAR.RED and how many it has asked, `last_vote` [blocks] what came of it. `moment` is the state that the present one
+    is compared with; `some_spin` says that groups wait for memory to change since its count of changes was `spun_at`.
     """
 
     tally: Tally
@@ -73,6 +97,11 @@ class Batch:
     unsettled: bool = False
     some_ways: bool = False
     clock: int = 0
+    moment: Moment | None = None
+    patience: int = PATIENCE
+    some_spin: bool = False
+    spun_at: int = 0
+    woken: int = 0
     constants: dict[tuple[int, int], npt.NDArray[Any]] = field(default_factory=dict)
 
 

@@ -27,6 +27,8 @@ class State(IntEnum):
     """Waits for the lanes in `awaited`, at BSYNC or WARPSYNC."""
     BARRIER = 2
     """Waits at the block barrier whose number is in `key`."""
+    SPINS = 3
+    """Repeats a loop that changes nothing: waits until something changes memory."""
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from sectorwise.counting.request import Space
 from sectorwise.machine.execution import Fault, FaultKind
-from sectorwise.machine.storage import Piece, Storage, empty_storage, make_storage
+from sectorwise.machine.storage import Piece, Storage, empty_storage, make_storage, read_words
 from sectorwise.machine.taint import INEXACT
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class BatchMemory:
 
     Shared memory of the batch's blocks lies in one storage; `shared_origins` [warps, 1] is where that of each warp's
     block begins. Local memory is interleaved by lane, so that one offset of all lanes is contiguous, as in hardware.
+    While `watched`, the next store that changes a value counts as one of `changes`, and ends the watch.
     """
 
     bound: BoundLaunch
@@ -78,6 +79,8 @@ class BatchMemory:
     shared: Storage
     shared_origins: Addresses
     local: Storage | None = None
+    watched: bool = False
+    changes: int = 0
 
 
 def open_global_memory(bound: BoundLaunch, materialise: Callable[[Allocation], npt.NDArray[np.uint8]]) -> GlobalMemory:
@@ -119,6 +122,29 @@ def global_storage(memory: GlobalMemory, number: int) -> Storage:
             storage.shadow = np.full(storage.words.size, INEXACT, np.uint8)
         memory.storages[number] = storage
     return storage
+
+
+def peek_words(
+    memory: BatchMemory, pieces: tuple[Piece, ...], width_bytes: int, warps: int
+) -> list[npt.NDArray[np.uint32]] | None:
+    """What a store is about to overwrite, for `note_change`; None while nobody watches."""
+    return read_words(pieces, width_bytes, warps)[0] if memory.watched else None
+
+
+def note_change(
+    memory: BatchMemory,
+    before: list[npt.NDArray[np.uint32]] | None,
+    pieces: tuple[Piece, ...],
+    width_bytes: int,
+    warps: int,
+) -> None:
+    """Counts a store that changed any value."""
+    if before is None:
+        return
+    after = read_words(pieces, width_bytes, warps)[0]
+    if any((old != new).any() for old, new in zip(before, after, strict=True)):
+        memory.changes += 1
+        memory.watched = False
 
 
 def resolve(memory: BatchMemory, addresses: Addresses, width_bytes: int, request: Request) -> tuple[Piece, ...]:

@@ -6,22 +6,24 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sectorwise.device import require_capability
 from sectorwise.errors import StepLimitError
 from sectorwise.launch.contents import materialise
 from sectorwise.machine.banks import pack_bank
 from sectorwise.machine.barriers import run_inline_control
 from sectorwise.machine.batch import Batch, Tally, open_batch
 from sectorwise.machine.control import leave_block
-from sectorwise.machine.convergence import State, yield_waiting
+from sectorwise.machine.convergence import yield_waiting
 from sectorwise.machine.frame import Frame, end
+from sectorwise.machine.hangs import describe_endless, describe_hang
 from sectorwise.machine.memory import open_global_memory
 from sectorwise.machine.numpy_algebra import NumpyAlgebra
 from sectorwise.machine.numpy_port import NumpyPort
 from sectorwise.machine.outcome import make_execution
 from sectorwise.machine.program import BasicBlock, Step, block_at, decode
-from sectorwise.machine.reasons import explain_unknown
+from sectorwise.machine.progress import mark_spins, wake_spinners
 from sectorwise.machine.registers import open_window
-from sectorwise.machine.scheduler import NOWHERE, choose_frame, settle
+from sectorwise.machine.scheduler import choose_frame, settle
 from sectorwise.machine.sites import SiteCounter, record_silent
 from sectorwise.machine.taint import collect
 from sectorwise.machine.unknown import skip_unknown_step
@@ -38,9 +40,6 @@ if TYPE_CHECKING:
 
 LANES_IN_BATCH = 1 << 15
 """So many lanes that a register of all of them stays in a core's cache, and that a NumPy call costs little a lane."""
-
-BLOCKS_IN_A_ROW = 64
-"""Basic blocks that a frame runs before others that wait are looked at again."""
 
 
 class WorkLimitError(Exception):
@@ -61,9 +60,17 @@ def execute(
     tally = open_tally(bound, options)
     total = bound.launch.blocks_total
     size = _blocks_in_batch(bound, options)
+    stalled: list[Batch] = []
+    room = _batches_at_once(bound, options, size)
     with np.errstate(all="ignore"):
         for first in range(0, total, size):
-            _run_batch(open_batch(tally, first, min(size, total - first)))
+            batch = open_batch(tally, first, min(size, total - first))
+            if not run_batch(batch):
+                stalled.append(batch)
+            last = first + size >= total
+            if len(stalled) >= room or (last and stalled):
+                _run_stalled(stalled, 0 if last else total - first - size)
+                stalled = []
             if progress is not None:
                 progress(min(first + size, total), total)
     return make_execution(tally, total)
@@ -78,7 +85,7 @@ def run_blocks(tally: Tally, first_block: int, blocks: int) -> None:
     size = _blocks_in_batch(tally.bound, tally.options)
     with np.errstate(all="ignore"):
         for first in range(first_block, first_block + blocks, size):
-            _run_batch(open_batch(tally, first, min(size, first_block + blocks - first)))
+            run_batch(open_batch(tally, first, min(size, first_block + blocks - first)))
 
 
 def open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
@@ -110,37 +117,65 @@ def _contents_of(allocation: Allocation) -> npt.NDArray[np.uint8]:
 
 
 def _blocks_in_batch(bound: BoundLaunch, options: ExecutionOptions) -> int:
-    threads = -(-bound.launch.threads_per_block // 32) * 32
+    threads = _threads_of_block(bound)
+    return max(
+        1, min(LANES_IN_BATCH // threads, options.budget_bytes // _bytes_of_block(bound), bound.launch.blocks_total)
+    )
+
+
+def _batches_at_once(bound: BoundLaunch, options: ExecutionOptions, blocks: int) -> int:
+    """So many batches of `blocks` blocks may be begun and not ended: what the device's threads and our memory hold."""
+    resident = bound.device.sm_count * (require_capability(bound.device).max_threads_per_sm // _threads_of_block(bound))
+    return max(1, min(resident, options.budget_bytes // _bytes_of_block(bound)) // blocks)
+
+
+def _threads_of_block(bound: BoundLaunch) -> int:
+    return -(-bound.launch.threads_per_block // 32) * 32
+
+
+def _bytes_of_block(bound: BoundLaunch) -> int:
+    threads = _threads_of_block(bound)
     registers_bytes = threads * 4 * (bound.kernel.resources.registers_per_thread + 16)
-    block_bytes = registers_bytes + bound.shared_bytes + threads * bound.local_bytes_per_thread
-    return max(1, min(LANES_IN_BATCH // threads, options.budget_bytes // block_bytes, bound.launch.blocks_total))
+    return registers_bytes + bound.shared_bytes + threads * bound.local_bytes_per_thread
 
 
-def _run_batch(batch: Batch) -> None:
+def run_batch(batch: Batch) -> bool:
+    """Runs a batch to its end; False where it waits for something that only blocks of other batches can do."""
     while True:
         if batch.unsettled:
             settle(batch)
+        mark_spins(batch)
         frame = choose_frame(batch)
-        if frame is None:
-            yielded = yield_waiting(batch.groups)
-            if yielded is None:
-                break
+        if frame is not None:
+            _run_frame(batch, frame)
+            continue
+        yielded = yield_waiting(batch.groups)
+        if yielded is not None:
             batch.groups, batch.unsettled = yielded, True
             continue
-        _run_frame(batch, frame)
-    if batch.groups.warp.size:
-        _give_up(batch)
+        if batch.some_spin:
+            return False
+        if batch.groups.warp.size:
+            describe_hang(batch, 0)
+        return True
 
 
-def _give_up(batch: Batch) -> None:
-    """Nobody can go on: says where everyone waits."""
-    groups = batch.groups
-    for place in np.unique(groups.pc):
-        waits = groups.pc == place
-        instruction = batch.tally.bound.kernel.instructions[int(place)]
-        what = "the block's barrier" if (groups.state[waits] == State.BARRIER).any() else "lanes that never come"
-        because = f"{int(waits.sum())} warps wait here for {what}: the launch hangs"
-        batch.tally.limitations.setdefault((instruction.index, because), None)
+def _run_stalled(stalled: list[Batch], not_begun: int) -> None:
+    """Runs batches that wait for each other in turn, until all have ended or none changes anything any more."""
+    moved = True
+    while moved:
+        moved = False
+        left: list[Batch] = []
+        for batch in stalled:
+            before = batch.memory.changes
+            wake_spinners(batch, anyway=True)
+            ended = run_batch(batch)
+            moved |= ended or batch.memory.changes != before
+            if not ended:
+                left.append(batch)
+        stalled = left
+    for batch in stalled:
+        describe_hang(batch, not_begun)
 
 
 def _run_frame(batch: Batch, frame: Frame) -> None:
@@ -155,7 +190,9 @@ def _run_frame(batch: Batch, frame: Frame) -> None:
     budget = tally.options.step_limit - int(batch.steps[warps].max())
     pc: int | None = frame.pc
     steps = rounds = 0
-    while pc is not None and (rounds == 0 or _may_go_on(frame, pc, rounds)):
+    came_from = frame.pc
+    while pc is not None and (rounds == 0 or _may_go_on(batch, frame, pc, came_from, rounds)):
+        came_from = pc
         block = block_at(tally.program, pc)
         _run_block(batch, frame, port, block)
         steps += block.stop - block.start
@@ -163,7 +200,7 @@ def _run_frame(batch: Batch, frame: Frame) -> None:
         if tally.options.work_limit is not None and tally.work > tally.options.work_limit:
             raise WorkLimitError
         if steps > budget:
-            raise StepLimitError(_describe_endless(tally, block))
+            raise StepLimitError(describe_endless(tally, block))
         pc = block.stop if block.terminator is None else leave_block(batch, frame, window, block.terminator)
         port.way = _way_of(batch, frame)
         rounds += 1
@@ -173,9 +210,12 @@ def _run_frame(batch: Batch, frame: Frame) -> None:
         batch.groups.pc[frame.chosen] = pc
 
 
-def _may_go_on(frame: Frame, pc: int, rounds: int) -> bool:
-    """Whether no other group is to run before, or together with, this frame."""
-    return pc < frame.next_pc and (rounds < BLOCKS_IN_A_ROW or frame.next_pc == NOWHERE)
+def _may_go_on(batch: Batch, frame: Frame, pc: int, came_from: int, rounds: int) -> bool:
+    """Whether no other group is to run before, or together with, this frame; and it need not be seen whether it spins.
+
+    A frame ends at a jump backwards alone, so that a loop comes to the same places.
+    """
+    return pc < frame.next_pc and (rounds < batch.patience or pc > came_from)
 
 
 def _open_port(batch: Batch, frame: Frame, window: Window, block: BasicBlock) -> NumpyPort:
@@ -265,18 +305,3 @@ def _leave_kernel(batch: Batch, frame: Frame) -> None:
     """Lanes that ran off the code, or jumped out of it, exit; this is said."""
     batch.tally.limitations[0, "some lanes jumped to a place that is not in the kernel"] = None
     end(batch, frame, frame.masks, frame.pc)
-
-
-def _describe_endless(tally: Tally, block: BasicBlock) -> str:
-    instruction = tally.bound.kernel.instructions[block.start]
-    location = instruction.location
-    where = f"{location.file}:{location.line}" if location is not None else f"offset 0x{instruction.offset:04x}"
-    limit = f"{tally.options.step_limit:,}"
-    ran = (
-        f"{tally.bound.kernel.name}: a warp ran more than {limit} instructions and was still at {where} "
-        f"({instruction.text}). "
-    )
-    if tally.unknown_conditions:
-        because = explain_unknown(tally.bound.kernel, max(tally.unknown_conditions), tally.origins)
-        return f"{ran}It may wait for something that is not known here: {because}."
-    return f"{ran}If the kernel is meant to run that long, raise the step limit."

@@ -11,11 +11,19 @@ from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
 from sectorwise.machine.atomics import apply_atomic, is_order_visible
 from sectorwise.machine.banks import read_bank
-from sectorwise.machine.memory import BatchMemory, Request, check_matrix_rows, generic_spaces, resolve
+from sectorwise.machine.memory import (
+    BatchMemory,
+    Request,
+    check_matrix_rows,
+    generic_spaces,
+    note_change,
+    peek_words,
+    resolve,
+)
 from sectorwise.machine.registers import PREDICATE, TRUE, UNIFORM, UNIFORM_PREDICATE, ZERO_WORD, Window
 from sectorwise.machine.sites import Patterns, SiteCounter, find_first, record
 from sectorwise.machine.special import UNKNOWN_REASONS
-from sectorwise.machine.storage import Piece, read_words, stain_words, write_words
+from sectorwise.machine.storage import Piece, keep_bytes, read_words, stain_words, write_words
 from sectorwise.machine.taint import (
     INEXACT_LEVEL,
     ORDERED,
@@ -190,7 +198,7 @@ class NumpyPort:
     def store(self, access: Access, address: Lanes, words: Sequence[Lanes]) -> None:
         """Counts a request and writes."""
         pieces, active = self._access(access, _signed(address), access.width_bytes)
-        write_words(pieces, access.width_bytes, list(words), active, self.warps, self.level)
+        self._write_words(pieces, access.width_bytes, list(words), active, self.level)
 
     def atomic(
         self,
@@ -237,9 +245,11 @@ class NumpyPort:
             self.level = join(self.level, INEXACT_LEVEL)
         _, taint = read_words(pieces, size_bytes, self.warps)
         self.level = join(self.level, taint)
+        before = peek_words(self.memory, pieces, size_bytes, self.warps)
         seen = apply_atomic(
             pieces, active, lambda old: update(self.algebra, old), size_bytes, access.modifiers, self.warps
         )
+        note_change(self.memory, before, pieces, size_bytes, self.warps)
         if is_order_visible(access.modifiers):
             self.level = join(self.level, level_of(ORDERED))
         if self.level is not None:
@@ -258,10 +268,10 @@ class NumpyPort:
         reading = self._request(Space.GLOBAL, reads)
         words, taint = read_words(resolve(self.memory, source, width, reading), width, self.warps)
         if sizes is not None:
-            words = [_keep_bytes(word, sizes - 4 * k) for k, word in enumerate(words)]
+            words = [keep_bytes(word, sizes - 4 * k) for k, word in enumerate(words)]
         level = join(self.level, taint)
         pieces = resolve(self.memory, target, width, self._request(Space.SHARED))
-        write_words(pieces, width, words, self.lanes, self.warps, level)
+        self._write_words(pieces, width, words, self.lanes, level)
 
     def load_matrix(self, access: Access, address: Lanes) -> Sequence[Lanes]:
         """Counts an ldmatrix request; word of lane l of matrix m: bytes 4 * (l % 4) to + 3 of row l // 4."""
@@ -285,7 +295,14 @@ class NumpyPort:
         for matrix, word in enumerate(words):
             rows = addresses[:, 8 * matrix + _ROW // 4] + 4 * (_ROW % 4)
             pieces = resolve(self.memory, rows, 4, self._request(access.space))
-            write_words(pieces, 4, [word], self.lanes, self.warps, self.level)
+            self._write_words(pieces, 4, [word], self.lanes, self.level)
+
+    def _write_words(
+        self, pieces: tuple[Piece, ...], width_bytes: int, words: list[Lanes], active: Mask | None, level: Levels | None
+    ) -> None:
+        before = peek_words(self.memory, pieces, width_bytes, self.warps)
+        write_words(pieces, width_bytes, words, active, self.warps, level)
+        note_change(self.memory, before, pieces, width_bytes, self.warps)
 
     def _access(
         self, access: Access, address: npt.NDArray[np.int64], width_bytes: int
@@ -377,10 +394,3 @@ def _of_first_lane(value: Lanes, lanes: Mask | None, warps: int) -> Lanes:
 
 def _signed(address: Lanes) -> npt.NDArray[np.int64]:
     return address.view(np.int64) if address.dtype == np.uint64 else address.astype(np.int64)
-
-
-def _keep_bytes(word: Lanes, count: npt.NDArray[np.int64]) -> Lanes:
-    """The low `count` bytes of a word, zeros above."""
-    bits = (np.clip(count, 0, 4) * 8).astype(np.uint64)
-    mask = ((np.uint64(1) << bits) - np.uint64(1)).astype(np.uint32)
-    return word & mask

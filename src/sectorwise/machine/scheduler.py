@@ -9,6 +9,7 @@ import numpy as np
 from sectorwise.machine.convergence import State, meet, release_barriers
 from sectorwise.machine.frame import Frame
 from sectorwise.machine.lanes import ALL_LANES, unpack
+from sectorwise.machine.progress import wake_spinners
 
 if TYPE_CHECKING:
     from sectorwise.machine.batch import Batch
@@ -29,6 +30,9 @@ def settle(batch: Batch) -> None:
 def choose_frame(batch: Batch) -> Frame | None:
     """The groups to run next: those at the lowest place, or with the one that has waited longest; None if none can."""
     groups = batch.groups
+    if batch.some_spin and (batch.clock - batch.woken > QUANTUM or not (groups.state == State.RUNS).any()):
+        batch.woken = batch.clock
+        wake_spinners(batch)
     runs = np.flatnonzero(groups.state == State.RUNS)
     if not runs.size:
         return None

@@ -13,8 +13,7 @@ from sectorwise.errors import UnsupportedDeviceError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from sectorwise.device import DeviceSpec
-    from sectorwise.measurements import Latency
+    from sectorwise.device import DeviceSpec, Latency
 
     Numbers = npt.NDArray[np.float64]
 

@@ -22,7 +22,7 @@ def write_concurrency(kernel: KernelAnalysis, sm_count: int, page: Page) -> Iter
     """Occupancy and its cliffs, waves, bytes in flight, and the least time at each level of the roofline."""
     lines = [*_write_occupancy(kernel), _write_waves(kernel.waves, sm_count)]
     if kernel.concurrency is not None:
-        lines.append(_write_in_flight(kernel.concurrency))
+        lines.append(_write_in_flight(kernel.concurrency, follows_caches=kernel.traffic is not None))
         if kernel.concurrency.assumed:
             lines.append(f"    assumed: {'; '.join(kernel.concurrency.assumed)}")
     if kernel.traffic is not None:
@@ -76,13 +76,20 @@ def _write_waves(waves: WavesUse, sm_count: int) -> str:
     return f"{mark}  waves {waves.waves:.2f}: the last is {waves.last_wave_pct:.3g} % full{tail}"
 
 
-def _write_in_flight(found: ConcurrencyUse) -> str:
+def _write_in_flight(found: ConcurrencyUse, *, follows_caches: bool) -> str:
+    """Where caches were not followed, every sector is taken to come from DRAM: then no load of DRAM is claimed."""
     mark = "!" if found.bound is Bound.LATENCY and found.memory_busy < 0.7 else ""
     kept, needed = found.in_flight_bytes_per_sm / 1000, found.needed_bytes_per_sm / 1000
-    busy = "schedulers busy" if found.bound is Bound.ISSUE else f"DRAM {found.memory_busy:.0%} busy"
+    match found.bound:
+        case Bound.ISSUE:
+            pace = ", schedulers busy"
+        case _ if follows_caches:
+            pace = f", DRAM {100 * found.memory_busy:.0f} % busy"
+        case _:
+            pace = " if none hits"
     return (
         f"{mark}  in flight {kept:.3g} KB an SM ({needed:.3g} KB fill DRAM): "
-        f"loads {found.load_gbs / 1000:.2g} TB/s, {busy.replace('%', ' %')}"
+        f"loads {found.load_gbs / 1000:.2g} TB/s{pace}"
     )
 
 

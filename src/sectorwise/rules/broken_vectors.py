@@ -43,12 +43,13 @@ extern "C" __global__ void rows_of_36(const float* in, float* out) {
 ## How it is computed
 
 Loads of one source line are compared by the addresses of the first warp that issued each: those whose lanes all lie one
-width further than another's make a run. A run of 16 bytes or more is reported where its lanes begin at different places
-modulo 16.
+width further than another's make a run. A run of 16 bytes or more is reported where its lanes lie 16 bytes apart or
+more, and begin at different places modulo 16.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation, Space
@@ -108,9 +109,14 @@ def _find_broken(sites: list[Site]) -> list[Site]:
         while (following := by_place.get(_move(place, len(run) * width_bytes))) is not None:
             run.append(following)
         starts = {address % _VECTOR_BYTES for address in place[2]}
-        if len(run) * width_bytes >= _VECTOR_BYTES and len(starts) > 1:
+        if len(run) * width_bytes >= _VECTOR_BYTES and len(starts) > 1 and _are_rows(place[2]):
             broken += run
     return broken
+
+
+def _are_rows(addresses: tuple[int, ...]) -> bool:
+    """Whether lanes lie 16 bytes apart or more: windows that overlap cannot all be aligned."""
+    return all(second - first >= _VECTOR_BYTES for first, second in pairwise(sorted(set(addresses))))
 
 
 def _place(site: Site) -> tuple[int, int, tuple[int, ...]]:

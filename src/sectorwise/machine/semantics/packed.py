@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sectorwise.binary.ir import Predicate, Register
+from sectorwise.binary.ir import FloatImmediate, Immediate, Predicate, Register
 from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.operands import is_zero, read_predicate, read_word, unsupported, write_word
 from sectorwise.machine.semantics.floats import drop_negative, read_single, rounding_of
@@ -244,7 +244,11 @@ def pack_bytes(instruction: Instruction) -> Action:
     if instruction.has("F32") and len(values) == 2:
         first, second = (read_single(value, instruction) for value in values)
     elif instruction.has("F16") and len(values) == 1:
-        first, second = _read_half(values[0], 16), _read_half(values[0], 0)
+        pair = values[0]
+        if isinstance(pair, FloatImmediate | Immediate):
+            # Printed as one single, though it is two halves.
+            pair = Immediate(instruction.encoding >> 32 & 0xFFFFFFFF)
+        first, second = _read_half(pair, 16), _read_half(pair, 0)
     else:
         raise unsupported(instruction, "two singles or a pair of halves is expected")
     third = read_word(c)

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from sectorwise.errors import StepLimitError
+from sectorwise.machine.execution import Certainty, ExecutionOptions
+from tests.machine.launching import Run, find_line, run
+
+SOURCE = r"""
+extern "C" __global__ void lock(int* l, int* c) {
+  if (threadIdx.x % 32) return;
+  while (atomicCAS(l, 0, 1) != 0);
+  c[0]++;
+  __threadfence();
+  atomicExch(l, 0);
+}
+extern "C" __global__ void backs_off(int* l, volatile int* c) {
+  if (threadIdx.x % 32) return;
+  unsigned pause = 8;
+  while (atomicCAS(l, 0, 1) != 0) { __nanosleep(pause); if (pause < 256) pause *= 2; }
+  c[0] = c[0] + 1;
+  __threadfence();
+  atomicExch(l, 0);
+}
+extern "C" __global__ void tickets(unsigned* next, volatile unsigned* serving, int* order) {
+  if (threadIdx.x % 32) return;
+  unsigned mine = atomicAdd(next, 1u);
+  while (*serving != mine);
+  order[mine] = mine + 1;
+  __threadfence();
+  *serving = mine + 1;
+}
+extern "C" __global__ void forever(volatile int* flag, int* out) {
+  while (flag[0] == 0) { }                                 // nobody comes
+  out[threadIdx.x] = 1;
+}
+extern "C" __global__ void nothing(int* out) {
+  if (threadIdx.x < 32) for (;;) __nanosleep(100);         // for no reason
+  out[threadIdx.x] = 1;
+}
+extern "C" __global__ void counts(volatile int* flag, int* out) {
+  int n = 0;
+  while (flag[0] == 0) ++n;                                // counts
+  out[threadIdx.x] = n;
+}
+extern "C" __global__ void grid_wide(unsigned* arrived, int* in, int* out) {
+  in[blockIdx.x] = blockIdx.x + 1;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    atomicAdd(arrived, 1u);
+    while (*(volatile unsigned*)arrived < gridDim.x);      // for all blocks
+    __threadfence();
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) out[blockIdx.x] = ((volatile int*)in)[(blockIdx.x + 1) % gridDim.x];
+}
+extern "C" __global__ void backwards(volatile int* done) {
+  if (threadIdx.x == 0) {
+    if (blockIdx.x + 1 < gridDim.x) while (done[blockIdx.x + 1] == 0);   // for the next block
+    done[blockIdx.x] = gridDim.x - blockIdx.x;
+  }
+}
+extern "C" __global__ void parted(volatile int* flag, int* out) {
+  if (threadIdx.x < 32) {
+    while (true) {
+      int seen = 0;
+      if (threadIdx.x == 0) seen = flag[0];
+      if (__shfl_sync(~0u, seen, 0)) break;                // told by lane 0
+      if (threadIdx.x & 1) __nanosleep(20); else __nanosleep(40);
+    }
+    out[threadIdx.x] = 7;
+  } else {
+    for (int i = 0; i < 300; ++i) out[threadIdx.x] += out[(threadIdx.x + i) % 32 + 32] & 1;
+    __threadfence();
+    if (threadIdx.x == 32) flag[0] = 1;
+  }
+}
+extern "C" __global__ void long_and_dull(int* out, int n) {
+  int v = 0;
+  for (int i = 0; i < n; ++i) { out[threadIdx.x] = v; v = v * 3 + i; }
+  out[threadIdx.x] = v;
+}
+"""
+
+# Enough for what is to be done, far too little for spinning until others have had 1024 turns.
+_FEW = ExecutionOptions(step_limit=20_000)
+
+
+def _said(done: Run, comment: str) -> list[str]:
+    instructions = done.bound.kernel.instructions
+    line = find_line(SOURCE, comment)
+    places = [(limitation, instructions[limitation.instruction].location) for limitation in done.execution.limitations]
+    return [limitation.because for limitation, place in places if place is not None and place.line == line]
+
+
+@pytest.mark.parametrize("launch", ["lock<<<3, 128>>>(i32[1], i32[1])", "backs_off<<<3, 128>>>(i32[1], i32[1])"])
+def test_lock_goes_from_warp_to_warp(launch: str) -> None:
+    done = run(SOURCE, launch, _FEW)
+    assert done.output(1).tolist() == [12]
+    assert done.output(0).tolist() == [0]
+    assert done.execution.limitations == ()
+
+
+def test_tickets_are_served_in_order() -> None:
+    done = run(SOURCE, "tickets<<<4, 128>>>(u32[1], u32[1], i32[16])", _FEW)
+    assert done.output(2).tolist() == list(range(1, 17))
+
+
+def test_loop_that_waits_for_nobody_hangs_and_is_told() -> None:
+    done = run(SOURCE, "forever<<<2, 64>>>(i32[1], i32[64])", _FEW)
+    (because,) = _said(done, "// nobody comes")
+    assert because == "4 warps repeat a loop here in which nothing changes any more: the launch hangs"
+    assert done.output(1).tolist() == [0] * 64
+    assert {site.certainty for site in done.execution.sites} == {Certainty.SCHEDULE_DEPENDENT}
+
+
+def test_others_end_beside_a_loop_that_does_not() -> None:
+    done = run(SOURCE, "nothing<<<1, 64>>>(i32[64])", _FEW)
+    assert _said(done, "// for no reason") == [
+        "1 warp repeats a loop here in which nothing changes any more: the launch hangs"
+    ]
+    assert done.output(0).tolist() == [0] * 32 + [1] * 32
+
+
+def test_loop_that_counts_meets_the_step_limit() -> None:
+    with pytest.raises(StepLimitError) as caught:
+        run(SOURCE, "counts<<<1, 32>>>(i32[1], i32[32])", _FEW)
+    assert f"test.cu:{find_line(SOURCE, '// counts')}" in str(caught.value)
+
+
+@pytest.mark.parametrize("blocks", [5, 264])
+def test_blocks_of_different_batches_wait_for_each_other(blocks: int) -> None:
+    options = ExecutionOptions(step_limit=20_000, budget_bytes=512 << 20)
+    done = run(SOURCE, f"grid_wide<<<{blocks}, 256>>>(u32[1], i32[{blocks}], i32[{blocks}])", options)
+    assert done.execution.limitations == ()
+    np.testing.assert_array_equal(done.output(2), np.roll(np.arange(blocks) + 1, -1))
+
+
+def test_blocks_that_do_not_fit_on_the_device_together_hang() -> None:
+    done = run(SOURCE, "grid_wide<<<300, 1024>>>(u32[1], i32[300], i32[300])", _FEW)
+    # An H200 holds 264 blocks of 1024 threads.
+    assert "the launch hangs unless one of the last 44 blocks" in " ".join(_said(done, "// for all blocks"))
+
+
+def test_each_block_may_wait_for_the_next() -> None:
+    done = run(SOURCE, "backwards<<<400, 512>>>(i32[400])", ExecutionOptions(step_limit=200_000))
+    np.testing.assert_array_equal(done.output(0), 400 - np.arange(400))
+
+
+def test_loop_whose_lanes_part_inside_waits_for_others() -> None:
+    done = run(SOURCE, "parted<<<1, 64>>>(i32[1], i32[64])", ExecutionOptions(step_limit=60_000))
+    assert done.output(1)[:32].tolist() == [7] * 32
+
+
+def test_ordinary_loop_is_no_spin() -> None:
+    done = run(SOURCE, "long_and_dull<<<2, 64>>>(i32[64], 1000)", _FEW)
+    v = np.int32(0)
+    with np.errstate(over="ignore"):
+        for i in range(1000):
+            v = v * np.int32(3) + np.int32(i)
+    assert done.output(0).tolist() == [int(v)] * 64
+    assert {site.certainty for site in done.execution.sites} == {Certainty.EXACT}
