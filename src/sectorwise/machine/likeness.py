@@ -101,8 +101,10 @@ _BITS_OF_RESULT = {
     "is_nan": 1,
 }
 _FOLDABLE = frozenset(
-    ("add", "subtract", "multiply", "multiply_wide", "bit_and", "bit_or", "bit_xor", "invert", "join", "low", "high")
-    + ("shift_left", "shift_right", "shift_right_signed", "extend_zero", "extend_sign")
+    {
+        *("add", "subtract", "multiply", "multiply_wide", "bit_and", "bit_or", "bit_xor", "invert", "join"),
+        *("low", "high", "shift_left", "shift_right", "shift_right_signed", "extend_zero", "extend_sign"),
+    }
 )
 
 

@@ -39,6 +39,7 @@ class SpoiledError(Exception):
     """A decision depends on where the block lies: blocks that differ along these axes are not alike."""
 
     def __init__(self, axes: frozenset[int]) -> None:
+        """Names the axes to blame."""
         super().__init__(axes)
         self.axes = axes
 
@@ -105,6 +106,7 @@ class LikenessAlgebra:
     """An algebra over likenesses."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Any operation of the algebra."""
         match name:
             case "word" | "long":
                 bits = 32 if name == "word" else 64
@@ -206,6 +208,12 @@ class LikenessPort:
         del access, update, inexact
         decide(address)
         return [Likeness(spoiled=AXES)] * words
+
+    def atomic_words(self, access: Access, address: Likeness, updates: Sequence[object]) -> Sequence[Likeness]:
+        """As `atomic`."""
+        del access
+        decide(address)
+        return [Likeness(spoiled=AXES)] * len(updates)
 
     def copy_async(
         self, access: Access, shared_address: Likeness, global_address: Likeness, source_bytes: Likeness | None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.native.layout import CONTEXT, SITE_BYTES, WORD_ROW
+from sectorwise.machine.native.specials import read_lane_special
 from sectorwise.machine.native.trace import BLOCK_SPECIALS, LAUNCH_SPECIALS, VECTOR_SPECIALS
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.updates import choose_fold, update_in_rounds
@@ -225,27 +226,7 @@ class LlvmPort:
             offset = CONTEXT["block"] + 4 * BLOCK_SPECIALS.index(name)
             place = emitter.pure(f"getelementptr i8, ptr %ctx, i64 {offset}")
             return Operand(Kind.WORD, lanes=False, text=emitter.pure(f"load i32, ptr {place}"))
-        return self._read_lane_special(name)
-
-    def _read_lane_special(self, name: str) -> Operand:
-        algebra, lane = self.algebra, self.algebra.lane()
-        one, full = algebra.word(1), algebra.word(-1)
-        below = algebra.shift_left(full, lane)
-        match name:
-            case "SR_LANEID":
-                return lane
-            case "SR_EQMASK":
-                return algebra.shift_left(one, lane)
-            case "SR_GEMASK":
-                return below
-            case "SR_LTMASK":
-                return algebra.invert(below)
-            case "SR_GTMASK":
-                return algebra.shift_left(below, one)
-            case "SR_LEMASK":
-                return algebra.invert(algebra.shift_left(below, one))
-            case _:
-                return algebra.word(0)
+        return read_lane_special(self.algebra, name)
 
     # Lanes and certainty.
     def active_mask(self) -> str:
@@ -307,11 +288,11 @@ class LlvmPort:
         """Counts a request and updates lane after lane."""
         del inexact
         size = min(access.width_bytes, 4 * words)
-        if size not in (4, 8) or (self.computes and "SPIN" in access.modifiers):
-            raise UnsupportedError("an atomic of this form")
         if not self.computes:
             self._touch(access, address)
             return [self.algebra.word(0)] * words
+        if size not in (4, 8) or "SPIN" in access.modifiers:
+            raise UnsupportedError("an atomic of this form")
         self._watch(address, access, self.active_mask())
         self._place("addresses", address, wide=access.space is not Space.SHARED)
         resolve = self.writer.emitter.require(f"resolve.{access.space}.{size}")

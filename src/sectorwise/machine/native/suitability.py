@@ -72,9 +72,9 @@ def _follow_step(step: Step, marks: Marks, doubts: Doubts, doubtful: set[Space])
         raise UnsupportedError(f"{step.instruction.text} may depend on a value that is inexact or not known")
     doubt = marks.inexact or marks.unknown or any(in_doubt(slot) for slot in marks.reads) or step.guard_slot in doubts
     doubt |= marks.loads is not None and bool(reached_spaces(marks.loads) & doubtful)
-    if doubt and marks.stores is not None:
+    if (doubt or marks.stains) and marks.stores is not None:
         doubtful |= reached_spaces(marks.stores)
-    _write(marks.writes, guard, doubts, doubt=doubt)
+    _write(marks.writes, guard, doubts, doubt=doubt or marks.ordered)
 
 
 def _write(writes: set[int], guard: Guard | None, doubts: Doubts, *, doubt: bool) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sectorwise.counting.request import Space
 from sectorwise.machine.likeness import SAME, Condition, Extent, Form, Likeness, Rule, relate
 from sectorwise.machine.native.values import BITS, LANES, Kind, Operand
-from sectorwise.machine.native.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sectorwise.counting.request import Space
+    from sectorwise.machine.native.writer import Writer
 
 WATCH_BYTES = 16
 NEVER_LEAST, NEVER_GREATEST = (1 << 63) - 1, -(1 << 63)
@@ -122,6 +125,7 @@ class WatchedAlgebra:
     mask: Callable[[], str] = lambda: "-1"
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Any operation of the algebra."""
         operation = getattr(self.inner, name)
 
         def run(*values: Any, **options: Any) -> Any:  # noqa: ANN401 - any operation of the algebra
