@@ -17,6 +17,7 @@ from sectorwise.binary.ir import (
 )
 from sectorwise.counting.request import Space
 from sectorwise.errors import ArgumentError
+from sectorwise.machine.divisions import find_trusted_seeds
 from sectorwise.machine.forms import access_of
 from sectorwise.machine.operands import UnsupportedFormError
 from sectorwise.machine.registers import PREDICATE, UNIFORM, UNIFORM_PREDICATE
@@ -113,7 +114,7 @@ def decode(kernel: Kernel) -> Program:
         for operand in instruction.operands:
             if isinstance(operand, Target) and operand.offset in index_of_offset:
                 targets.add(index_of_offset[operand.offset])
-    return Program(kernel, index_of_offset, frozenset(targets), find_division_seeds(kernel))
+    return Program(kernel, index_of_offset, frozenset(targets), find_trusted_seeds(kernel))
 
 
 def block_at(program: Program, start: int) -> BasicBlock:
@@ -199,48 +200,3 @@ def _address_slots(instruction: Instruction) -> tuple[int, ...]:
                     first = register_slot(register)
                     slots.extend((first,) if is_short or "U32" in operand.base_suffixes else (first, first + 1))
     return tuple(slots)
-
-
-def find_division_seeds(kernel: Kernel) -> frozenset[int]:
-    """MUFU.RCP instructions that begin the compiler's integer division.
-
-    Its sequence (convert rounding up, reciprocal, add 0x0ffffffe to the bits, convert back, then integer corrections)
-    gives the exact quotient for any reciprocal within the hardware's error bound, so nothing inexact comes out of it.
-    """
-    seeds: set[int] = set()
-    instructions = kernel.instructions
-    for at, instruction in enumerate(instructions):
-        if instruction.opcode != "MUFU" or not instruction.has("RCP"):
-            continue
-        target, source = instruction.operands[0], instruction.operands[-1]
-        if not isinstance(target, Register) or not isinstance(source, Register):
-            continue
-        before = _last_writer(instructions, at, source)
-        rounds_up = before is not None and before.opcode in ("I2F", "UI2F") and before.has("RP")
-        if rounds_up and _is_biased(instructions, at, target):
-            seeds.add(at)
-    return frozenset(seeds)
-
-
-_BIASES = frozenset({0x0FFFFFFE, 0x1FFFFFFE})
-_REACH = 40
-
-
-def _last_writer(instructions: tuple[Instruction, ...], at: int, source: Register) -> Instruction | None:
-    for instruction in reversed(instructions[max(0, at - _REACH) : at]):
-        first = instruction.operands[0] if instruction.operands else None
-        if isinstance(first, Register) and (first.index, first.uniform) == (source.index, source.uniform):
-            return instruction
-    return None
-
-
-def _is_biased(instructions: tuple[Instruction, ...], at: int, register: Register) -> bool:
-    for instruction in instructions[at + 1 : at + 1 + _REACH]:
-        reads = [o.index for o in instruction.operands[1:] if isinstance(o, Register) and not o.uniform]
-        if register.index in reads:
-            values = {getattr(operand, "value", None) for operand in instruction.operands}
-            return instruction.opcode in ("IADD3", "VIADD", "IADD") and bool(values & _BIASES)
-        first = instruction.operands[0] if instruction.operands else None
-        if isinstance(first, Register) and first.index == register.index and not first.uniform:
-            return False
-    return False

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from sectorwise.binding import BoundLaunch
-    from sectorwise.device import CacheBehaviour, DeviceSpec
+    from sectorwise.device import DeviceSpec
     from sectorwise.machine.execution import Execution, Site
+    from sectorwise.measurements import CacheBehaviour
     from sectorwise.model.caches.l1 import L1Result
     from sectorwise.model.caches.l2 import L2Result
     from sectorwise.model.caches.window import Window

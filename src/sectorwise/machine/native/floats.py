@@ -109,7 +109,7 @@ def convert(writer: Writer, a: Operand, kind: Float, rounding: Rounding) -> Oper
     match kind:
         case Float.BF16:
             single = a if a.kind is Kind.SINGLE else convert(writer, a, Float.F32, Rounding.ODD)
-            return _to_brain(writer, single, rounding, keeps_nan=a.kind is Kind.DOUBLE)
+            return _to_brain(writer, single, rounding, cuts_nan=a.kind is Kind.DOUBLE)
         case _:
             target = {Float.F16: Kind.HALF, Float.F32: Kind.SINGLE, Float.F64: Kind.DOUBLE}[kind]
     if a.kind is target:
@@ -122,8 +122,8 @@ def convert(writer: Writer, a: Operand, kind: Float, rounding: Rounding) -> Oper
     return wider if target is Kind.DOUBLE else _raw(wider)
 
 
-def _to_brain(writer: Writer, single: Operand, rounding: Rounding, *, keeps_nan: bool = False) -> Operand:
-    """A single rounded to a bfloat16's precision; a NaN is cut, or becomes the one that the hardware writes."""
+def _to_brain(writer: Writer, single: Operand, rounding: Rounding, *, cuts_nan: bool = False) -> Operand:
+    """A single rounded to a bfloat16's precision; a NaN becomes the hardware's, or with `cuts_nan` is cut short."""
     emitter, lanes = writer.emitter, single.lanes
     word, truth = type_text(Kind.WORD, lanes=lanes), type_text(Kind.PREDICATE, lanes=lanes)
     number = type_text(Kind.SINGLE, lanes=lanes)
@@ -153,7 +153,7 @@ def _to_brain(writer: Writer, single: Operand, rounding: Rounding, *, keeps_nan:
         moves = emitter.pure(f"and {truth} {finite}, {up}")
         more = emitter.pure(f"add {word} {cut}, {constant(0x10000)}")
         cut = emitter.pure(f"select {truth} {moves}, {word} {more}, {word} {cut}")
-    if not keeps_nan:
+    if not cuts_nan:
         wrong = emitter.pure(f"fcmp uno {number} {value}, {value}")
         cut = emitter.pure(f"select {truth} {wrong}, {word} {constant(BRAIN_NAN)}, {word} {cut}")
     return Operand(Kind.SINGLE, lanes, emitter.pure(f"bitcast {word} {cut} to {number}"))
