@@ -86,7 +86,7 @@ def translate(
     for number, block in enumerate(blocks.values()):
         if port.alike is not None:
             port.alike.registers = Registers(dict(begins_alike.get(block.start, Registers()).slots))
-        drafts.append(_draft(port, block, number, relevant))
+        drafts.append(_draft(port, block, number, relevant, is_dead_end=block.start in flow.dead_ends))
     needs = {draft.block.start: draft.state.needs for draft in drafts}
     writes = {draft.block.start: set(draft.state.written) for draft in drafts}
     begins, ends = find_live(leads, needs, writes)
@@ -101,7 +101,9 @@ def translate(
     return Translation(text, blocks, port.sites, port.sized, size, writer.emitter.needed, tuple(watches.watches), moves)
 
 
-def _draft(port: LlvmPort, block: BasicBlock, number: int, relevant: frozenset[int] | None) -> _Draft:
+def _draft(
+    port: LlvmPort, block: BasicBlock, number: int, relevant: frozenset[int] | None, *, is_dead_end: bool
+) -> _Draft:
     """A block's body, up to what its end decides by."""
     emitter = port.writer.emitter
     emitter.lines, emitter.memo = [], {}
@@ -109,7 +111,7 @@ def _draft(port: LlvmPort, block: BasicBlock, number: int, relevant: frozenset[i
     port.guard = port.step = None
     _enter_block(port, block, number)
     try:
-        ending = _write_body(port, block, relevant)
+        ending = _write_body(port, block, relevant, is_dead_end=is_dead_end)
     except UnsupportedError:
         # Seldom does a launch come here: a slow path, an assertion. If it does, the reference engine takes it over.
         emitter.effect(f"call void {emitter.require('give_up')}(ptr %ctx)")
@@ -117,8 +119,14 @@ def _draft(port: LlvmPort, block: BasicBlock, number: int, relevant: frozenset[i
     return _Draft(block, emitter.lines, emitter.memo, port.group, port.state, ending)
 
 
-def _write_body(port: LlvmPort, block: BasicBlock, relevant: frozenset[int] | None) -> Ending | None:
+def _write_body(
+    port: LlvmPort, block: BasicBlock, relevant: frozenset[int] | None, *, is_dead_end: bool
+) -> Ending | None:
+    if is_dead_end:
+        raise UnsupportedError("where it leads is not known")
     for step in block.steps:
+        if step.action is None and not step.is_control:
+            raise UnsupportedError(step.unknown_because)
         port.computes = relevant is None or step.instruction.index in relevant
         if port.computes or step.access is not None:
             _write_step(port, step)
@@ -139,10 +147,8 @@ def _write_step(port: LlvmPort, step: Step) -> None:
     port.guard = _guard_of(port, step)
     if step.action is not None:
         step.action(port)
-    elif step.is_control:
-        run_inline_control(port, step.instruction)
     else:
-        raise UnsupportedError(step.unknown_because)
+        run_inline_control(port, step.instruction)
 
 
 def _guard_of(port: LlvmPort, step: Step) -> Operand | None:
