@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -20,14 +21,15 @@ from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL
 from sectorwise.machine.native.loop import ENTRY, write_loop
 from sectorwise.machine.native.relevance import find_relevant
 from sectorwise.machine.native.routines import find_routines
-from sectorwise.machine.native.session import collect, open_session, run_blocks
+from sectorwise.machine.native.session import collect, open_session
 from sectorwise.machine.native.suitability import check_certainty, check_order
+from sectorwise.machine.native.threads import count_threads, run_shares, split_blocks
 from sectorwise.machine.native.translate import translate
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.numpy_engine import execute
 from sectorwise.machine.outcome import make_execution
 from sectorwise.machine.program import decode
-from sectorwise.machine.sites import SiteCounter
+from sectorwise.machine.sites import SiteCounter, merge_counter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,14 +39,13 @@ if TYPE_CHECKING:
     from sectorwise.binding import Allocation, BoundLaunch
     from sectorwise.machine.execution import Execution, ExecutionOptions
     from sectorwise.machine.native.alike import Alike
-    from sectorwise.machine.native.compiler import Host
+    from sectorwise.machine.native.compiler import Host, Library
     from sectorwise.machine.native.flow import Flow
     from sectorwise.machine.native.session import Session
     from sectorwise.machine.native.translate import Translation
     from sectorwise.machine.program import Program, Step
 
 _PADDING_BYTES = 64
-_BLOCKS_AT_ONCE = 64
 _FEWEST_BLOCKS = 16
 """Fewer blocks are not worth asking which are alike."""
 
@@ -112,21 +113,29 @@ def _run(
     tally = _open_tally(bound, options, plan.program)
     alike = _find_alike(bound, plan)
     with np.errstate(all="ignore"):
+        left = np.arange(bound.launch.blocks_total)
         if alike is not None:
-            session, translation = _prepare(tally, plan, (alike, _make_port(bound, alike)))
-            classes = run_examples(session, bound, translation, alike, progress)
-            _check_stop(tally, session, classes.stop)
-            _spread_issues(tally, translation, classes.issued)
-            left = classes.left
-        else:
-            left = np.arange(bound.launch.blocks_total)
+            left = _run_classes(tally, plan, alike, progress)
         if left.size:
-            session, translation = _prepare(tally, plan, None)
-            _run_all(tally, session, left, progress)
-            _spread_issues(tally, translation, collect(session))
+            _run_left(tally, plan, left, progress)
     for index, counter in tally.counters.items():
         counter.executed = int(tally.issued[index])
     return make_execution(tally, bound.launch.blocks_total)
+
+
+def _run_classes(
+    tally: Tally, plan: Plan, alike: Alike, progress: Callable[[int, int], None] | None
+) -> npt.NDArray[np.int64]:
+    """Runs one block of each class that is worth it; gives the blocks that are left."""
+    bound = tally.bound
+    translation, library = _build(tally, plan, (alike, _make_port(bound, alike)))
+    counters = _open_counters(plan, translation)
+    session = _open(tally, translation, library, counters, threading.Lock())
+    classes = run_examples(session, bound, translation, alike, progress)
+    _check_stop(tally, session, classes.stop)
+    _spread_issues(tally, translation, classes.issued)
+    _merge(tally, counters)
+    return classes.left
 
 
 def _find_alike(bound: BoundLaunch, plan: Plan) -> Alike | None:
@@ -140,19 +149,30 @@ def _make_port(bound: BoundLaunch, alike: Alike) -> LikenessPort:
     return LikenessPort(bound, Registers(), alike.strides, alike.mutable, known_specials(bound))
 
 
-def _prepare(tally: Tally, plan: Plan, alike: tuple[Alike, LikenessPort] | None) -> tuple[Session, Translation]:
-    """Machine code, and memory for it."""
-    bound = tally.bound
-    banks = {bank: len(content) for bank, content in bound.banks.items()}
+def _build(tally: Tally, plan: Plan, alike: tuple[Alike, LikenessPort] | None) -> tuple[Translation, Library]:
+    """Machine code."""
+    banks = {bank: len(content) for bank, content in tally.bound.banks.items()}
     translation = translate(plan.program, plan.flow, banks, plan.relevant, alike)
-    library = load(build(make_module(translation), plan.host, 0), (ENTRY,))
+    return translation, load(build(make_module(translation), plan.host, 0), (ENTRY,))
+
+
+def _open_counters(plan: Plan, translation: Translation) -> dict[int, SiteCounter]:
+    """Counters of all memory instructions."""
     accesses = {step.instruction.index: step.access for step in plan.flow.steps()}
-    for index in translation.sites:
-        access = accesses[index]
-        if access is not None and index not in tally.counters:
-            tally.counters[index] = SiteCounter(index, access)
+    found = ((index, accesses[index]) for index in translation.sites)
+    return {index: SiteCounter(index, access) for index, access in found if access is not None}
+
+
+def _open(
+    tally: Tally,
+    translation: Translation,
+    library: Library,
+    counters: dict[int, SiteCounter],
+    lock: threading.Lock,
+) -> Session:
+    """Memory for machine code."""
     limit = tally.options.step_limit
-    return open_session(bound, translation, library, tally.global_memory, tally.counters, limit), translation
+    return open_session(tally.bound, translation, library, tally.global_memory, counters, limit, lock)
 
 
 def make_module(translation: Translation) -> str:
@@ -188,19 +208,34 @@ def _contents_of(allocation: Allocation) -> npt.NDArray[np.uint8]:
     return padded[:size]
 
 
-def _run_all(
-    tally: Tally, session: Session, blocks: npt.NDArray[np.int64], progress: Callable[[int, int], None] | None
+def _run_left(
+    tally: Tally, plan: Plan, left: npt.NDArray[np.int64], progress: Callable[[int, int], None] | None
 ) -> None:
-    """Runs blocks in order; neighbours together."""
+    """Runs blocks, on all cores where they do not depend on each other; neighbours together."""
+    translation, library = _build(tally, plan, None)
+    shares = split_blocks(left, count_threads(len(left)) if _is_independent(plan) else 1)
+    lock = threading.Lock()
+    counters = [_open_counters(plan, translation) for _ in shares]
+    sessions = [_open(tally, translation, library, own, lock) for own in counters]
     total = tally.bound.launch.blocks_total
-    done = total - len(blocks)
-    for run in np.split(blocks, np.flatnonzero(np.diff(blocks) != 1) + 1):
-        for first in range(int(run[0]), int(run[-1]) + 1, _BLOCKS_AT_ONCE):
-            last = min(first + _BLOCKS_AT_ONCE, int(run[-1]) + 1)
-            _check_stop(tally, session, run_blocks(session, first, last))
-            done += last - first
-            if progress is not None:
-                progress(done, total)
+    report = None if progress is None else lambda done: progress(total - len(left) + done, total)
+    stop, session = run_shares(sessions, shares, report)
+    _check_stop(tally, session, stop)
+    for session, own in zip(sessions, counters, strict=True):
+        _spread_issues(tally, translation, collect(session))
+        _merge(tally, own)
+
+
+def _is_independent(plan: Plan) -> bool:
+    """Whether no block stores what matters to another: then they may run in any order."""
+    if plan.relevant is None:
+        return False
+    return not any(_writes_buffers(step) and step.instruction.index in plan.relevant for step in plan.flow.steps())
+
+
+def _merge(tally: Tally, counters: dict[int, SiteCounter]) -> None:
+    for index, counter in counters.items():
+        merge_counter(tally.counters.setdefault(index, SiteCounter(index, counter.access)), counter)
 
 
 def _check_stop(tally: Tally, session: Session, stop: int) -> None:

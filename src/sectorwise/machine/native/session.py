@@ -33,6 +33,8 @@ from sectorwise.machine.native.watch import WATCH_BYTES
 from sectorwise.machine.special import special_registers
 
 if TYPE_CHECKING:
+    import threading
+
     import numpy.typing as npt
 
     from sectorwise.binding import BoundLaunch
@@ -72,6 +74,7 @@ def open_session(
     memory: GlobalMemory,
     counters: dict[int, SiteCounter],
     step_limit: int,
+    lock: threading.Lock,
 ) -> Session:
     """Memory for blocks of the launch, nothing run yet."""
     warps = -(-bound.launch.threads_per_block // LANES)
@@ -85,7 +88,7 @@ def open_session(
     _fill_geometry(session, bound, warps)
     _fill_memory(session, bound, translation, memory)
     _fill_sites(session, counters)
-    _attach_callbacks(session, memory)
+    _attach_callbacks(session, memory, lock)
     context.put(CONTEXT["limit"], "q", step_limit)
     context.put(CONTEXT["state_bytes"], "q", translation.state_bytes)
     return session
@@ -177,15 +180,19 @@ def _fill_sites(session: Session, counters: dict[int, SiteCounter]) -> None:
             sites.put(number * SITE_BYTES + SITE["width"], "I", counters[index].access.width_bytes)
 
 
-def _attach_callbacks(session: Session, memory: GlobalMemory) -> None:
-    """Functions that machine code calls: to empty full logs, to make a buffer that is touched first."""
+def _attach_callbacks(session: Session, memory: GlobalMemory, lock: threading.Lock) -> None:
+    """Functions that machine code calls: to empty full logs, to make a buffer that is touched first.
+
+    Buffers are shared between the threads that hold the lock in turn.
+    """
     context = session.context
 
     def drain(_context: int) -> None:
         _guarded(session, lambda: empty_logs(session))
 
     def fetch(number: int) -> None:
-        _guarded(session, lambda: _fetch(session, memory, number))
+        with lock:
+            _guarded(session, lambda: _fetch(session, memory, number))
 
     for name, callback in (("drain", _DRAIN(drain)), ("fetch", _FETCH(fetch))):
         session.keep.append(callback)
