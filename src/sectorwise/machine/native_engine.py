@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +22,7 @@ from sectorwise.machine.native.loop import ENTRY, write_loop
 from sectorwise.machine.native.relevance import find_relevant
 from sectorwise.machine.native.routines import find_routines
 from sectorwise.machine.native.session import collect, open_session
-from sectorwise.machine.native.suitability import check_certainty, check_order
+from sectorwise.machine.native.suitability import check_order, find_doubts
 from sectorwise.machine.native.threads import count_threads, run_shares, split_blocks
 from sectorwise.machine.native.translate import translate
 from sectorwise.machine.native.unsupported import UnsupportedError
@@ -30,9 +30,10 @@ from sectorwise.machine.numpy_engine import execute
 from sectorwise.machine.outcome import make_execution
 from sectorwise.machine.program import decode
 from sectorwise.machine.sites import SiteCounter, merge_counter
+from sectorwise.machine.taint import KNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import numpy.typing as npt
 
@@ -51,9 +52,17 @@ _FEWEST_BLOCKS = 16
 
 
 def execute_native(
-    bound: BoundLaunch, options: ExecutionOptions, progress: Callable[[int, int], None] | None = None
+    bound: BoundLaunch,
+    options: ExecutionOptions,
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    assumes: bool = False,
 ) -> Execution:
     """Runs every lane of every warp of every block, block after block; the result is the reference engine's.
+
+    With `assumes` it also runs launches in which inexact values, or an order of warps, may decide what happens: their
+    memory instructions are marked as assumed or dependent on the schedule wherever that may be, where the reference
+    engine marks them only if it was so.
 
     Raises:
         UnsupportedError: machine code does not do something of this launch; the reference engine does.
@@ -66,9 +75,12 @@ def execute_native(
         raise UnsupportedError("observers see requests in the reference engine alone")
     program = decode(bound.kernel)
     flow = find_flow(program)
-    check_certainty(flow, bound)
+    doubts = find_doubts(flow, bound)
+    if doubts and not assumes:
+        text = flow.step_at(min(doubts)).instruction.text
+        raise UnsupportedError(f"{text} may depend on a value that is inexact, or on an order")
     relevant = frozenset(find_relevant(flow))
-    execution = _run(bound, options, Plan(program, flow, host, relevant), progress)
+    execution = _run(bound, options, Plan(program, flow, host, relevant, doubts), progress)
     if all(step.instruction.index in relevant for step in flow.steps() if _writes_buffers(step)):
         return execution
     return replace(execution, read_buffer=_read_later(bound, options, Plan(program, flow, host, None)))
@@ -76,12 +88,16 @@ def execute_native(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to run a kernel: `relevant` are the instructions that compute values, None for all."""
+    """How to run a kernel: `relevant` are the instructions that compute values, None for all.
+
+    `doubts` are memory instructions of which it is not certain that they do what they do here, and why.
+    """
 
     program: Program
     flow: Flow
     host: Host
     relevant: frozenset[int] | None
+    doubts: Mapping[int, int] = field(default_factory=dict)
 
 
 def _writes_buffers(step: Step) -> bool:
@@ -120,6 +136,7 @@ def _run(
             _run_left(tally, plan, left, progress)
     for index, counter in tally.counters.items():
         counter.executed = int(tally.issued[index])
+        counter.doubts |= plan.doubts.get(index, KNOWN)
     return make_execution(tally, bound.launch.blocks_total)
 
 

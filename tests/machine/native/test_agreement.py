@@ -222,3 +222,11 @@ def test_kernels_write_to_a_copy_of_what_was_given(engine: Engine) -> None:
     written = execute(bound, ExecutionOptions(engine=engine)).read_buffer(0).view(np.int32)
     assert given.tolist() == list(range(256))
     assert written.tolist() != given.tolist()
+
+
+def test_a_large_launch_runs_although_inexact_values_decide_and_says_so() -> None:
+    bound = _bind_row("atomics_global:k_atg_faddv_row")
+    with pytest.raises(UnsupportedError, match="inexact, or on an order"):
+        execute_native(bound, ExecutionOptions())
+    certain = {site.certainty for site in execute_native(bound, ExecutionOptions(), assumes=True).sites}
+    assert certain == {site.certainty for site in execute(bound, ExecutionOptions(engine=Engine.REFERENCE)).sites}

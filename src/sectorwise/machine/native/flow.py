@@ -31,6 +31,11 @@ class Flow:
     marks: dict[int, Marks]
     dead_ends: frozenset[int]
 
+    def step_at(self, index: int) -> Step:
+        """The instruction with an index."""
+        start = max(start for start in self.blocks if start <= index)
+        return steps_of(self.blocks[start])[index - start]
+
     def steps(self) -> Iterator[Step]:
         """All instructions."""
         for block in self.blocks.values():
