@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 SMALL_THREADS = 1 << 17
 """Launches of more threads than this are always worth machine code."""
 
+SMALL_BYTES = 32 << 20
+"""Making what larger buffers hold takes longer than making machine code, which often does without."""
+
 SMALL_WORK = 2500
 """NumPy runs so many instructions in less time than it takes to make machine code."""
 
@@ -52,7 +55,7 @@ def _execute_fastest(
 ) -> Execution:
     show = None if progress is None else _only_forward(progress)
     is_large = bound.launch.blocks_total * bound.launch.threads_per_block > SMALL_THREADS
-    if not is_large:
+    if not is_large and sum(allocation.size_bytes for allocation in bound.allocations) <= SMALL_BYTES:
         try:
             return numpy_engine.execute(bound, replace(options, work_limit=SMALL_WORK), show)
         except WorkLimitError:

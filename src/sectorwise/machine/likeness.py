@@ -131,7 +131,7 @@ def spoil(operands: Sequence[Likeness], bits: int) -> Likeness:
 
 def relate(operation: str, operands: Sequence[Likeness], options: Mapping[str, Any]) -> Outcome:
     """How the result of an operation of the algebra differs between blocks, and under which conditions."""
-    bits = _BITS_OF_RESULT.get(operation, operands[0].bits)
+    bits = _BITS_OF_RESULT.get(operation) or max(operand.bits for operand in operands)
     if operation == "select":
         bits = operands[1].bits
     if all(operand.is_same for operand in operands):

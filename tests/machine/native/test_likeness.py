@@ -77,6 +77,24 @@ extern "C" __global__ void gemm(const float* a, const float* b, float* c, int n)
   }
   if (row < n && column < n) c[row * n + column] = sum;
 }
+extern "C" __global__ void from_absent_lanes(float* out, const float* in, int n) {
+  int base = blockIdx.x * 32, lane = (threadIdx.x + 8) % 32;
+  if (threadIdx.x >= 8) {
+    for (int k = 0; k < n; k++) { base = base * 3 + 1; out[65536 + k] = in[k] * k; }
+    if (n == 77) return;
+  } else {
+    int other;
+    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, 0xff;" : "=r"(other) : "r"(base), "r"(lane));
+    base = other;
+  }
+  __syncwarp();
+  if (threadIdx.x < 8) out[base & 0x7fff] = 1;
+}
+extern "C" __global__ void shuffled(float* out, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i >= n) return;
+  out[__shfl_xor_sync(~0u, i, 5)] = 1;
+}
 extern "C" __global__ void decoded(float* out, int across) {
   int bx = blockIdx.x % across, by = blockIdx.x / across;
   out[(by * 8 + threadIdx.y) * 256 + bx * 32 + threadIdx.x] = 1;
@@ -97,6 +115,8 @@ LAUNCHES = [
     "guarded<<<100, 64>>>(f32[100], f32[6400], n=90)",
     "gemm<<<(7, 7), (16, 16)>>>(f32[10000]=uniform(1), f32[10000]=uniform(2), f32[10000], n=100)",
     "decoded<<<256, (32, 8)>>>(f32[65536], across=8)",
+    "from_absent_lanes<<<64, 32>>>(f32[70000], f32[8], n=3)",
+    "shuffled<<<100, 128>>>(f32[12800], n=12683)",
 ]
 
 

@@ -31,8 +31,14 @@ if TYPE_CHECKING:
 AXES = frozenset({0, 1, 2})
 _PREDICATE = Likeness(bits=1)
 
-WIDE_STRIDE = 32
-_FEWEST_STEPS = 16
+STRIDES = (1, 32, 64, 256, 1024, 4096)
+"""Blocks in a step, tried in turn: indices are taken apart by powers of two."""
+
+_FEWEST_STEPS = 8
+"""An axis with fewer steps than this is not worth a stride."""
+
+_SEES_OTHERS = frozenset({"SHFL", "LDSM", "MOVM"})
+"""Opcodes that read registers of lanes which do not issue them."""
 
 
 class SpoiledError(Exception):
@@ -135,20 +141,29 @@ class LikenessPort:
     mutable: frozenset[Space]
     specials: dict[str, int | None]
     guard: Guard | None = None
+    sees_others: bool = False
     writes: bool = True
     algebra: Any = field(default_factory=LikenessAlgebra)
+
+    def begin(self, step: Step) -> None:
+        """The instruction that reads and writes from now on."""
+        self.guard, self.sees_others = guard_of(step), sees_others(step)
+
+    def read_slot(self, slot: int) -> Likeness:
+        """Likeness of a slot; where other lanes are seen, the instruction's guard says nothing of theirs."""
+        return self.registers.read(slot, None if self.sees_others else self.guard)
 
     def read_register(self, index: int, *, uniform: bool = False) -> Likeness:
         """Likeness of a register."""
         if index == ZERO_REGISTER:
             return Likeness(known=0)
-        return self.registers.read(index + UNIFORM if uniform else index, self.guard)
+        return self.read_slot(index + UNIFORM if uniform else index)
 
     def read_predicate(self, index: int, *, uniform: bool = False) -> Likeness:
         """Likeness of a predicate."""
         if index == TRUE_PREDICATE:
             return _PREDICATE
-        return self.registers.read(index + (UNIFORM_PREDICATE if uniform else PREDICATE), self.guard)
+        return self.read_slot(index + (UNIFORM_PREDICATE if uniform else PREDICATE))
 
     def write_register(self, index: int, value: Likeness, *, uniform: bool = False) -> None:
         """Sets a register's likeness."""
@@ -234,6 +249,11 @@ class LikenessPort:
         self.store(access, address, words)
 
 
+def sees_others(step: Step) -> bool:
+    """Whether an instruction reads registers of lanes that do not issue it."""
+    return step.instruction.opcode in _SEES_OTHERS
+
+
 def decide(likeness: Likeness) -> None:
     """A value on which counts depend must be linear."""
     if likeness.spoiled:
@@ -273,10 +293,11 @@ def find_alike_registers(flow: Flow, relevant: frozenset[int], bound: BoundLaunc
 
 
 def _widen(strides: Form, grid: Form, axis: int, spoiled: frozenset[int]) -> int:
-    """The next stride to try along an axis: indices are taken apart by powers of two."""
+    """The next stride to try along an axis; 0 where there is none."""
     if axis not in spoiled:
         return strides[axis]
-    return WIDE_STRIDE if strides[axis] == 1 and grid[axis] >= _FEWEST_STEPS * WIDE_STRIDE else 0
+    wider = (stride for stride in STRIDES if stride > strides[axis] > 0 and grid[axis] >= _FEWEST_STEPS * stride)
+    return next(wider, 0)
 
 
 def _follow(
@@ -317,13 +338,13 @@ def _follow_step(port: LikenessPort, step: Step, marks: Marks, relevant: frozens
     port.writes = step.instruction.index in relevant
     if not port.writes and step.access is None:
         return
-    port.guard = guard_of(step)
+    port.begin(step)
     if step.guard_slot is not None:
         _decide_whether(port.registers.read(step.guard_slot, None))
     if step.action is not None:
         step.action(port)
         return
-    likeness = spoil([port.registers.read(slot, port.guard) for slot in marks.reads], 32)
+    likeness = spoil([port.read_slot(slot) for slot in marks.reads], 32)
     for slot in marks.writes:
         port.registers.write(slot, likeness, port.guard)
 

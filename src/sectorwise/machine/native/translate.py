@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import TRUE_PREDICATE
 from sectorwise.machine.native.algebra import LlvmAlgebra
-from sectorwise.machine.native.alike import Registers
+from sectorwise.machine.native.alike import Registers, sees_others
 from sectorwise.machine.native.control import Ending, end_block, read_ending, run_inline_control
 from sectorwise.machine.native.flow import Flow, find_live
 from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL, WAITS, WORD_ROW
 from sectorwise.machine.native.port import BlockState, LlvmPort
-from sectorwise.machine.native.relevance import guard_of
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.watch import WatchedAlgebra, Watcher
 from sectorwise.machine.native.writer import VECTOR, Writer
@@ -135,6 +134,8 @@ def _write_body(
         return None
     port.step = block.terminator
     if port.alike is not None:
+        port.alike.begin(block.terminator)
+        # What decides where lanes go is read in all of them.
         port.alike.guard = None
     port.guard = _guard_of(port, block.terminator)
     return read_ending(port, block.terminator)
@@ -143,8 +144,10 @@ def _write_body(
 def _write_step(port: LlvmPort, step: Step) -> None:
     port.step = step
     if port.alike is not None:
-        port.alike.guard = guard_of(step)
+        port.alike.begin(step)
     port.guard = _guard_of(port, step)
+    if port.watcher is not None and port.computes and sees_others(step):
+        port.watcher.check_whole(port.absent_mask())
     if step.action is not None:
         step.action(port)
     else:

@@ -59,9 +59,17 @@ class Watcher:
             case _:
                 self._compare(condition, operands, mask)
 
+    def check_whole(self, absent: str) -> None:
+        """Watches that no lane of the warp is absent: what those hold that went another way may differ otherwise."""
+        emitter = self.writer.emitter
+        wide = emitter.pure(f"zext i32 {absent} to i64")
+        row = emitter.pure(f"insertelement <{LANES} x i64> zeroinitializer, i64 {wide}, i32 0")
+        self._keep(Watch(SAME, 0, 0), row, "-1")
+
     def follow_address(self, address: Operand, space: Space, width_bytes: int, mask: str) -> None:
         """Watches an address that moves between blocks."""
         likeness = likeness_of(address)
+        assert not likeness.spoiled  # noqa: S101 - the kernel would have been given up before
         if likeness.form == SAME:
             return
         self.moves[likeness.form] = None
