@@ -17,13 +17,18 @@ from sectorwise.device import list_devices, load_device, require_sass
 from sectorwise.errors import LaunchError, UnknownKernelError
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.choose import choose_frontend
+from sectorwise.frontends.cuda import CUDA, CudaFrontend
+from sectorwise.frontends.signatures import find_parameter_types
 from sectorwise.launch.comments import find_launches
 from sectorwise.launch.config import LaunchConfig
 from sectorwise.launch.files import read_launch_file
 from sectorwise.launch.notation import parse_launch
+from sectorwise.launch.sketch import sketch_launch
+from sectorwise.machine.engine import execute
 from sectorwise.machine.execution import ExecutionOptions
-from sectorwise.machine.numpy_engine import execute
 from sectorwise.model.kernel_model import model_kernel
+from sectorwise.remedies.propose import propose
+from sectorwise.remedies.workshop import Workshop
 from sectorwise.rules.selection import choose_rules
 from sectorwise.rules.table import check_model
 from sectorwise.source import read_source
@@ -35,14 +40,16 @@ if TYPE_CHECKING:
     from sectorwise.binary.ir import Cubin, Kernel
     from sectorwise.binding import BoundLaunch
     from sectorwise.device import DeviceSpec
+    from sectorwise.findings import Finding
     from sectorwise.frontends.base import Compilation
     from sectorwise.model.kernel_model import KernelModel
+    from sectorwise.remedies.workshop import Run
 
 DEFAULT_DEVICE: Final = "h200"
 """The device whose counters every count was compared with."""
 
 LaunchSource = str | PathLike[str] | LaunchConfig
-"""Launch notation, the path of a launch file, or a launch itself."""
+"""Launch notation, the path of a launch file (a text that ends in `.json` is one), or a launch itself."""
 
 
 def analyze(  # noqa: PLR0913 - the options of the main job
@@ -56,7 +63,9 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     options: ExecutionOptions | None = None,
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    remedies: bool = False,
     keep_outputs: bool = False,
+    follow_caches: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Analysis:
     """Execute launches of the kernels of a file, every lane of them, and count what their memory instructions do.
@@ -65,8 +74,10 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     without them the `// sectorwise: launch ...` comments of the source count. `device` is an id or alias; the default
     is `DEFAULT_DEVICE`, for a cubin that it does not run the first device that does. `kernel` keeps the launches of
     one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `select` and `ignore` are codes of rules
-    or their beginnings (`SW2`); all rules are checked where `select` is empty. `keep_outputs` keeps the final buffers
-    in `outputs`. `progress` is called with the blocks executed so far and in all.
+    or their beginnings (`SW2`); all rules are checked where `select` is empty. `remedies` looks for changes of a `.cu`
+    file that cost less and change no value, by compiling and executing them. `keep_outputs` keeps the final buffers in
+    `outputs`. With `follow_caches` there is `traffic`, too, which takes about a second a launch. `progress` is
+    called with the blocks executed so far and in all.
 
     Raises:
         SectorwiseError: one of its kinds, with a text for people, where the work cannot go on.
@@ -75,24 +86,33 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     spec = load_device(DEFAULT_DEVICE if device is None else device)
     target = require_sass(spec)
     rules = choose_rules(select, ignore)
+    frontend = choose_frontend(path)
     configs = gather_launches(path, launches, kernel)
 
     names = tuple(dict.fromkeys(config.kernel for config in configs))
     folders = tuple(Path(folder) for folder in include_folders)
     request = CompileRequest(target=target, macros=tuple(macros), include_folders=folders, kernels=names)
-    compilation = choose_frontend(path).compile(path, request)
+    compilation = frontend.compile(path, request)
     cubin = read_cubin(compilation.cubin, path.as_posix())
     if device is None:
         spec = choose_device(cubin.target, spec)
 
     # Every launch is checked before the first one runs: a typing error must not cost a long run.
     bound = [bind_launch(cubin, compilation, config, spec) for config in configs]
-    models = execute_all(bound, options or ExecutionOptions(), progress)
+    options = options or ExecutionOptions()
+    models = execute_all(bound, options, progress, follow_caches=follow_caches)
+    run = make_runner(path, request, spec, options) if remedies and isinstance(frontend, CudaFrontend) else None
 
     def name(file: str) -> str:
         return name_file(file, compilation, path)
 
-    kernels = [describe_kernel(model, check_model(model, rules), name, keep_outputs=keep_outputs) for model in models]
+    def find(model: KernelModel) -> tuple[Finding, ...]:
+        findings = check_model(model, rules)
+        if run is None or compilation.source_text is None:
+            return findings
+        return propose(Workshop(compilation.source_text, model.bound.launch, run), model, findings)
+
+    kernels = [describe_kernel(model, find(model), name, keep_outputs=keep_outputs) for model in models]
     texts = read_texts(kernels, compilation, path)
     return Analysis(
         schema=SCHEMA,
@@ -120,8 +140,24 @@ def bind_launch(cubin: Cubin, compilation: Compilation, config: LaunchConfig, de
     return bind(kernel, config, device, types)
 
 
+def make_runner(path: Path, request: CompileRequest, device: DeviceSpec, options: ExecutionOptions) -> Run:
+    """A function that gives the model of a launch of a changed source text."""
+
+    def run(text: str, config: LaunchConfig) -> KernelModel:
+        compilation = CUDA.compile_text(path, text, request)
+        cubin = read_cubin(compilation.cubin, path.as_posix())
+        bound = bind_launch(cubin, compilation, config, device)
+        return model_kernel(bound, execute(bound, options), follow_caches=False)
+
+    return run
+
+
 def execute_all(
-    launches: Sequence[BoundLaunch], options: ExecutionOptions, progress: Callable[[int, int], None] | None
+    launches: Sequence[BoundLaunch],
+    options: ExecutionOptions,
+    progress: Callable[[int, int], None] | None,
+    *,
+    follow_caches: bool = False,
 ) -> Iterator[KernelModel]:
     """Execute the launches one after the other, and say what follows from the counts of each.
 
@@ -131,7 +167,7 @@ def execute_all(
     before = 0
     for bound in launches:
         execution = execute(bound, options, _shift(progress, before, total))
-        yield model_kernel(bound, execution)
+        yield model_kernel(bound, execution, follow_caches=follow_caches)
         before += bound.launch.blocks_total
 
 
@@ -157,21 +193,30 @@ def gather_launches(
         given = [launches] if isinstance(launches, str | PathLike | LaunchConfig) else launches
         configs = tuple(config for one in given for config in _read_launch(one))
     if not configs:
-        raise LaunchError(
-            f"{path}: no launch is known. Give one with --launch 'kernel<<<grid, block>>>(f32[1024], n=5)', a file of"
-            " them with --launches FILE.json, or write '// sectorwise: launch ...' in the source"
-        )
+        raise LaunchError(_explain_launches(path))
     kept = tuple(config for config in configs if kernel in {None, config.kernel})
     if not kept:
         raise UnknownKernelError(f"no launch of kernel {kernel!r}; {_suggest(kernel or '', _names_of(configs))}")
     return kept
 
 
+def _explain_launches(path: Path) -> str:
+    """How to give a launch; for a source with a comment for each of its kernels, to be filled in."""
+    example = "kernel<<<grid, block>>>(f32[1024], n=5)"
+    ways = f"{path}: no launch is known. Give one with --launch '{example}'"
+    if path.suffix == ".cubin":
+        return f"{ways}, or a file of them with --launches FILE.json"
+    kernels = find_parameter_types(read_source(path).text)
+    sketches = [sketch_launch(name, types) for name, types in kernels.items()] or [example]
+    comments = "".join(f"\n  // sectorwise: launch {sketch}" for sketch in sketches)
+    return f"{ways}, a file of them with --launches FILE.json, or as a comment in the source:{comments}"
+
+
 def _read_launch(launch: LaunchSource) -> tuple[LaunchConfig, ...]:
     match launch:
         case LaunchConfig():
             return (launch,)
-        case str():
+        case str() if not launch.endswith(".json"):
             return (parse_launch(launch, "--launch"),)
         case _:
             return read_launch_file(Path(launch)).cases

@@ -136,7 +136,7 @@ def check_target(kernel: Kernel, device: DeviceSpec) -> None:
         if target == capability or (not is_fixed and target[0] == capability[0] and target[1] < capability[1]):
             return
     raise ArchitectureMismatchError(
-        f"{kernel.name} is compiled for {kernel.target}, which {device.name} ({device.id}, compute capability "
+        f"{_name(kernel)} is compiled for {kernel.target}, which {device.name} ({device.id}, compute capability "
         f"{device.architecture}) does not run; it runs {', '.join(device.compile_targets)}"
     )
 
@@ -179,8 +179,13 @@ def _check_count(kernel: Kernel, launch: LaunchConfig, types: tuple[str, ...] | 
         listed = ", ".join(f"{parameter.size_bytes}" for parameter in kernel.parameters) + " bytes"
     takes = f" ({listed})" if wanted else ""
     span = launch.arguments[wanted].span if given > wanted else launch.arguments_span
-    message = f"{kernel.name} takes {wanted} argument{'s' if wanted != 1 else ''}{takes}, got {given}"
+    message = f"{_name(kernel)} takes {wanted} argument{'s' if wanted != 1 else ''}{takes}, got {given}"
     raise _error(launch, message, span)
+
+
+def _name(kernel: Kernel) -> str:
+    """The kernel as its author calls it, without the parameters that a mangled name brings."""
+    return kernel.readable_name or kernel.name
 
 
 def _pack_parameters(memory: _Memory, types: tuple[str, ...] | None) -> bytes:
@@ -225,7 +230,7 @@ def _match_variables(kernel: Kernel, launch: LaunchConfig) -> dict[str, Argument
         if len(matching) != 1:
             known = f"; it has {', '.join(symbols)}" if symbols else "; it has none"
             found = f"{len(matching)} module variables" if matching else "no module variable"
-            message = f"{found} of {kernel.name} named '{name}'{name_nearest(name, symbols) or known}"
+            message = f"{found} of {_name(kernel)} named '{name}'{name_nearest(name, symbols) or known}"
             raise _error(launch, message, value.span)
         values[matching[0]] = value
     return values

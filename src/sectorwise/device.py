@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sectorwise.errors import UnknownDeviceError, UnsupportedDeviceError
+from sectorwise.measurements import Bandwidth, CacheBehaviour, Latency, MemoryTiming
 from sectorwise.provenance import Alternative, Basis, Provenance, Source
 
 if TYPE_CHECKING:
@@ -104,59 +105,6 @@ class Peaks:
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
-    """Idle latencies of one measurement, in cycles of `clock_mhz` (None: not locked), or in ns; None: not measured.
-
-    `l2_cycles` is to the near half of the L2, `l2_far_cycles` to the other; `mall_cycles` to AMD's memory-side cache.
-    """
-
-    source: Source
-    measured_on: str | None = None
-    clock_mhz: int | None = None
-    l1_cycles: float | None = None
-    shared_cycles: float | None = None
-    l2_cycles: float | None = None
-    l2_cycles_range: tuple[float, float] | None = None
-    l2_far_cycles: float | None = None
-    l2_far_cycles_range: tuple[float, float] | None = None
-    mall_cycles: float | None = None
-    dram_cycles: float | None = None
-    dram_cycles_range: tuple[float, float] | None = None
-    l1_ns: float | None = None
-    l2_ns: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Bandwidth:
-    """A DRAM bandwidth that a kernel reached, GB/s of bytes read and written; `operation` read, copy, init or triad."""
-
-    operation: str
-    gbs: float
-    source: Source
-    measured_on: str | None = None
-    note: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryTiming:
-    """How long requests to DRAM take, measured by a warp that chases pointers; cycles are of `clock_mhz`.
-
-    `latency_cycles` are quantiles, at `probabilities`, of idle requests of one 128-byte line; each further line of a
-    request adds `further_line_cycles`. `queue_service_ns` is the service time of the queue whose mean wait is what
-    load adds to the latency (of a queue with fixed service times); neighbouring bytes within `queue_span_bytes` wait
-    in one queue.
-    """
-
-    source: Source
-    clock_mhz: int
-    probabilities: tuple[float, ...]
-    latency_cycles: tuple[float, ...]
-    further_line_cycles: float
-    queue_span_bytes: int
-    queue_service_ns: float
-
-
-@dataclass(frozen=True, slots=True)
 class DeviceSpec:
     """One GPU of `vendor` NVIDIA or AMD.
 
@@ -165,7 +113,7 @@ class DeviceSpec:
     of the product's name; `memory_bandwidth_gbs` the theoretical 1e9 bytes/s. `dram_fetch_bytes` is what one missed
     sector fetches; `l2_read_gbs` what all SMs together were seen to read from the L2. `latency_from` names the nearest
     device whose latencies were measured, if this one's were not; `memory_timing` is None where bytes in flight were
-    not measured.
+    not measured, `caches` where the caches were not.
     """
 
     id: str
@@ -195,6 +143,7 @@ class DeviceSpec:
     latency_from: str | None = None
     bandwidths: tuple[Bandwidth, ...] = ()
     memory_timing: MemoryTiming | None = None
+    caches: CacheBehaviour | None = None
     notes: tuple[str, ...] = ()
     provenance: tuple[Provenance, ...] = field(default=(), repr=False)
 
@@ -316,6 +265,7 @@ def _load(identifier: str) -> DeviceSpec:
         latency_from=data.get("latency_from"),
         bandwidths=tuple(Bandwidth(**_resolve(row, sources)) for row in data.get("bandwidths", ())),
         memory_timing=MemoryTiming(**_resolve(data["memory_timing"], sources)) if "memory_timing" in data else None,
+        caches=CacheBehaviour(**_resolve(data["caches"], sources)) if "caches" in data else None,
         notes=tuple(data.get("notes", ())),
         provenance=_read_provenance(data),
         **_values(data["numbers"]),

@@ -59,7 +59,8 @@ class Evidence:
 class Remedy:
     """A change that was compiled, executed and found to give the same outputs bit for bit, with what it changes.
 
-    `change` is the code to write; `before` and `after` are counts of `quantity` over the whole launch.
+    `change` is the code to write; `before` and `after` are counts of `quantity` over the whole launch. `refused` says
+    which neighbouring changes are none, and why.
     """
 
     title: str
@@ -67,6 +68,7 @@ class Remedy:
     quantity: str
     before: int
     after: int
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def test_source_that_does_not_compile(tmp_path: Path, capsys: pytest.CaptureFixt
         ("copy<<<4, 256>>>(f32[1024], f32[1024], i64(5))", ["i64", "4"]),
         ("copy<<<4, 256>>>(f32[1024], f32[1024], n=5000000000)", ["5000000000"]),
         ("copy<<<4, x>>>(f32[1024], f32[1024], n=4)", ["x"]),
-        ("copy<<<4, 256>>(f32[1024])", ["f32"]),
+        ("copy<<<4, 256>>(f32[1024])", ["expected '>>>'", "got '>>'"]),
     ],
 )
 def test_launch_that_does_not_fit(copy: Path, capsys: pytest.CaptureFixture[str], launch: str, said: list[str]) -> None:
@@ -79,7 +79,22 @@ def test_no_launch_says_how_to_give_one(copy: Path, capsys: pytest.CaptureFixtur
     assert outcome.code == 2
     assert "no launch is known" in outcome.err
     assert "--launch 'kernel<<<grid, block>>>" in outcome.err
-    assert "// sectorwise: launch" in outcome.err
+    assert "  // sectorwise: launch copy<<<grid, block>>>(f32[count], f32[count], i32(value))\n" in outcome.err
+
+
+def test_file_of_another_kind_is_refused_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, said in (("k.ptx", "not .ptx"), ("k.json", "sectorwise check kernel.cu --launches")):
+        (tmp_path / name).write_text("")
+        outcome = run(capsys, "check", tmp_path / name)
+        assert outcome.code == 2
+        assert said in outcome.err
+
+
+def test_mangled_kernel_is_called_as_its_author_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "copy.cu"
+    path.write_text(COPY.replace('extern "C" ', ""))
+    outcome = run(capsys, "check", path, "--launch", "copy<<<4, 256>>>(f32[1024])")
+    assert outcome.err.startswith("error: --launch: copy takes 3 arguments (const float*, float*, int), got 1\n")
 
 
 def test_unknown_kernel_names_the_nearest(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -164,22 +164,33 @@ def test_groups_that_wait_for_each_other_at_different_places_go_on_apart() -> No
     assert done.execution.limitations == ()
 
 
-def test_lanes_that_never_come_are_said() -> None:
-    code = f"""{PROLOGUE}
+WAITS = """{prologue}
         BSSY B0, `(joined)
         @P0 BRA `(odd)
       joined:
-        BSYNC B0
+        {waits}
         STG.E [R2.64], R7
         EXIT
       odd:
         WARPSYNC 0xffffffff
         EXIT
-    """
-    done = run_assembly(code, "k<<<1, 32>>>(i32[32])")
+"""
+
+
+def test_a_convergence_barrier_holds_nobody_when_all_of_the_warp_waits() -> None:
+    """As an H200 does: compilers jump out of irreducible loops without BREAK."""
+    done = run_assembly(WAITS.format(prologue=PROLOGUE, waits="BSYNC B0"), "k<<<1, 32>>>(i32[32])")
+    assert done.output(0)[::2].any()
+    assert not done.output(0)[1::2].any()
+    assert done.execution.limitations == ()
+
+
+def test_lanes_that_never_come_are_said() -> None:
+    done = run_assembly(WAITS.format(prologue=PROLOGUE, waits="BAR.SYNC 0x0"), "k<<<1, 32>>>(i32[32])")
     assert not done.output(0).any()
     assert [limitation.instruction for limitation in done.execution.limitations] == [10, 13]
-    assert all("lanes that never come" in limitation.because for limitation in done.execution.limitations)
+    assert "the block's barrier" in done.execution.limitations[0].because
+    assert "lanes that never come" in done.execution.limitations[1].because
 
 
 REDUCTION = r"""

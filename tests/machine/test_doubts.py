@@ -56,6 +56,17 @@ extern "C" __global__ void kept(const float* in, float* out) {
   __syncthreads();
   out[at[threadIdx.x]] = 1;                           // placed by what may have been kept
 }
+extern "C" __global__ void told(const float* in, float* out) {
+  __shared__ int at;
+  if (threadIdx.x / 32 == 0) {
+    if (__sinf(in[0]) > 0.5f) return;
+    at = (int)in[5];
+    __syncthreads();
+  } else {
+    __syncthreads();
+    out[at] = 1;                                      // placed by what another warp told
+  }
+}
 extern "C" __global__ void chosen(const float* in, float* out) {
   float v;
   switch ((int)(__expf(in[threadIdx.x]) * 2) & 7) {
@@ -137,3 +148,9 @@ def test_switch_on_an_inexact_value() -> None:
     done = run(SOURCE, "chosen<<<1, 32>>>(f32[64]=uniform(2), f32[32])")
     assert _certainties(done, "// a case") == {Certainty.ASSUMED}
     assert _certainties(done, "// after the cases") == {Certainty.EXACT}
+
+
+def test_what_doubtful_warps_store_is_doubtful_for_others() -> None:
+    done = run(SOURCE, "told<<<1, 64>>>(f32[64]=arange, f32[64])")
+    stores = [site for site in _sites(done, "// placed by what another warp told") if site.access.operation == "store"]
+    assert [site.certainty for site in stores] == [Certainty.ASSUMED]

@@ -156,6 +156,21 @@ def test_64_bit_address_by_signed_index() -> None:
     assert got == [(signed(a) << 2) + pair(d, c) & (2**64 - 1) for a, c, d in rows]
 
 
+@pytest.mark.parametrize(
+    ("statement", "terms"),
+    [
+        ("LEA R8, P0, R2, -R3, 0x16", lambda a, b: (low(a << 22), (~b & M32) + 1)),
+        ("LEA R8, P0, -R2, R3, 0x1", lambda a, b: ((~(a << 1) & M32) + 1, b)),
+        ("LEA R8, P0, R2, R3, 0x5", lambda a, b: (low(a << 5), b)),
+    ],
+)
+def test_carries_of_shifted_sums(statement: str, terms: Callable[[int, int], tuple[int, int]]) -> None:
+    port = run(statement, REGISTERS)
+    totals = [sum(terms(a, b)) for a, b in zip(A, B, strict=True)]
+    assert register(port, "R8") == [low(total) for total in totals]
+    assert predicate(port, "P0") == [total > M32 for total in totals]
+
+
 def test_64_bit_negation() -> None:
     port = run("IADD3 R8, P0, RZ, -R2, RZ ; IADD3.X R9, ~R3, RZ, RZ, P0, !PT", REGISTERS)
     got = [pair(high, word) for word, high in zip(register(port, "R8"), register(port, "R9"), strict=True)]

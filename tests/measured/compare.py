@@ -23,7 +23,7 @@ def read_launches(family: str) -> dict[str, LaunchConfig]:
 def analyze_row(row: Row) -> KernelAnalysis:
     """The measured cubin with the measured launch."""
     launch = read_launches(row.family)[row.name]
-    (kernel,) = analyze(FOLDER / f"{row.family}.sm_90.cubin", launch, device="h200").kernels
+    (kernel,) = analyze(FOLDER / f"{row.family}.sm_90.cubin", launch, device="h200", follow_caches=False).kernels
     return kernel
 
 

@@ -39,7 +39,16 @@ def test_paint_needs_colour_and_something_to_paint() -> None:
 
 @pytest.mark.parametrize(
     ("value", "written"),
-    [(None, "-"), (4.0, "4.0"), (32.0, "32.0"), (4.03, "4.03"), (3.999, "4.0"), (16.5, "16.5"), (0.25, "0.2")],
+    [
+        (None, "-"),
+        (4.0, "4.0"),
+        (32.0, "32.0"),
+        (4.03, "4.03"),
+        (3.999, "4.0"),
+        (16.5, "16.5"),
+        (0.25, "0.25"),
+        (0.999, "1.0"),
+    ],
 )
 def test_ratios(value: float | None, written: str) -> None:
     assert write_ratio(value) == written

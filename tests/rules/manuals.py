@@ -27,4 +27,4 @@ def analyze_example(rule: Rule, title: str, folder: Path) -> Analysis:
     assert code is not None, f"{rule.code} has no code under {title!r}"
     source = folder / f"{rule.code}.cu"
     source.write_text(code["code"], encoding="utf-8")
-    return analyze(source)
+    return analyze(source, follow_caches=rule.follows_caches)

@@ -187,6 +187,31 @@ class RooflineUse:
 
 
 @dataclass(frozen=True, slots=True)
+class SiteTrafficUse:
+    """Where the sectors of one load come from, over the launch; `site` is its place in `sites`."""
+
+    site: int
+    l1_hit_sectors: int
+    l2_hit_sectors: int
+    dram_sectors: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficUse:
+    """What the launch moves between the levels, caches cold; as in `model.traffic.Traffic`."""
+
+    l1_hit_sectors: int
+    l2_sectors_read_from_sm: int
+    l2_sectors_read: int
+    dram_bytes_read: int
+    dram_bytes_write: int
+    certainty: Certainty
+    sites: tuple[SiteTrafficUse, ...]
+    blocks_followed: int
+    assumed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MemorySite:
     """One memory instruction that a warp issued, with its counts summed over the launch; counts as in DESIGN section 3.
 
@@ -287,7 +312,7 @@ class KernelAnalysis:
     waves: WavesUse
     concurrency: ConcurrencyUse | None
     roofline: RooflineUse
-    traffic: None
+    traffic: TrafficUse | None
     time: None
     faults: tuple[FaultReport, ...]
     findings: tuple[FindingReport, ...]

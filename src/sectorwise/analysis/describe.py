@@ -20,6 +20,7 @@ from sectorwise.analysis.describe_pace import (
     describe_concurrency,
     describe_occupancy,
     describe_roofline,
+    describe_traffic,
     describe_waves,
 )
 from sectorwise.binary.ir import Location
@@ -65,7 +66,7 @@ def describe_kernel(
         waves=describe_waves(model.pace.waves),
         concurrency=describe_concurrency(model.pace),
         roofline=describe_roofline(model.pace),
-        traffic=None,
+        traffic=describe_traffic(model.traffic, places.sites),
         time=None,
         faults=tuple(_describe_fault(fault, places) for fault in execution.faults),
         findings=tuple(_describe_finding(finding, places) for finding in findings),

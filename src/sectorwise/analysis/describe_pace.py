@@ -11,14 +11,20 @@ from sectorwise.analysis.data import (
     LevelUse,
     OccupancyUse,
     RooflineUse,
+    SiteTrafficUse,
+    TrafficUse,
     WavesUse,
 )
+from sectorwise.machine.execution import Certainty
 from sectorwise.model.cliffs import find_cliffs
 from sectorwise.model.occupancy import Limiter
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sectorwise.model.occupancy import Occupancy
     from sectorwise.model.pace import Pace
+    from sectorwise.model.traffic import Traffic
     from sectorwise.model.waves import Waves
 
 
@@ -114,4 +120,29 @@ def describe_roofline(pace: Pace) -> RooflineUse:
         bound=pace.kernel_roofline.bound,
         levels=tuple(levels),
         assumed=pace.assumed,
+    )
+
+
+def describe_traffic(traffic: Traffic | None, places: Mapping[int, int]) -> TrafficUse | None:
+    """Where the bytes come from; `places` gives an instruction's place among the sites."""
+    if traffic is None:
+        return None
+    return TrafficUse(
+        l1_hit_sectors=traffic.l1_hit_sectors,
+        l2_sectors_read_from_sm=traffic.l2_sectors_read_from_sm,
+        l2_sectors_read=traffic.l2_sectors_read,
+        dram_bytes_read=traffic.dram_bytes_read,
+        dram_bytes_write=traffic.dram_bytes_write,
+        certainty=Certainty.ASSUMED if traffic.borrowed else Certainty.MODELLED,
+        sites=tuple(
+            SiteTrafficUse(
+                site=places[each.instruction],
+                l1_hit_sectors=round(each.l1_hits),
+                l2_hit_sectors=round(each.l2_hits),
+                dram_sectors=round(each.dram),
+            )
+            for each in traffic.sites
+        ),
+        blocks_followed=traffic.window_blocks,
+        assumed=traffic.assumed,
     )

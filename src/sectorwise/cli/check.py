@@ -53,7 +53,10 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
 )
 @click.option("--kernel", metavar="NAME", help="Only the launches of this kernel.")
 @click.option(
-    "--device", metavar="NAME", help=f"The GPU to answer for.  [default: {DEFAULT_DEVICE}, or what a cubin is for]"
+    "--device",
+    metavar="NAME",
+    help="The GPU to answer for: h200, h100-sxm, a100-80-sxm, rtx4090, b200, ...  "
+    f"[default: {DEFAULT_DEVICE}, or what a cubin is for]",
 )
 @click.option("-D", "--define", "macros", multiple=True, metavar="NAME[=VALUE]", help="A macro for the compiler.")
 @click.option(
@@ -67,6 +70,11 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
 )
 @click.option("--select", multiple=True, metavar="CODES", help="Only these rules: `SW2,SW301`; may be repeated.")
 @click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules; may be repeated.")
+@click.option(
+    "--remedies",
+    is_flag=True,
+    help="Look for changes that cost less and change no value, by compiling and executing them; takes longer.",
+)
 @click.option(
     "--fail-on",
     type=click.Choice(FAIL_ON),
@@ -85,7 +93,9 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     metavar="FILE",
     help="Write the findings to such a file.",
 )
-@click.option("--format", "form", type=click.Choice(list(_FORMATS)), default="terminal", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(list(_FORMATS)), default="terminal", show_default=True, help="What to write."
+)
 @click.option(
     "-o",
     "--output",
@@ -93,6 +103,7 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     metavar="FILE",
     help="Write there, not to stdout.",
 )
+@click.option("--caches", is_flag=True, help="Follow L1, L2 and DRAM too: modelled traffic, about a second a launch.")
 @click.option(
     "--step-limit",
     type=click.IntRange(min=1),
@@ -111,17 +122,24 @@ def check(
     device: str | None,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
+    remedies: bool,
     fail_on: str | None,
     baseline: Path | None,
     baseline_to_write: Path | None,
     form: str,
     output: Path | None,
+    caches: bool,
     step_limit: int,
 ) -> None:
     """Execute the kernels of SOURCE (.cu or .cubin) and show what each memory instruction costs.
 
-    Every lane of every launch is executed, on this machine: no GPU is needed.
-    """
+    Every lane of every launch is executed, on this machine: no GPU is needed. Launches stand in comments of SOURCE,
+
+    \b
+        // sectorwise: launch copy<<<4, 256>>>(f32[1024], f32[1024], n=1024)
+
+    or in the options --launch and --launches. Without any, a launch to fill in is printed for each kernel.
+    """  # noqa: D301 - click wants the character, so that it keeps the line
     settings = read_settings(Path.cwd())
     accepted = baseline or settings.baseline
     known = None if accepted is None or accepted == baseline_to_write else read_baseline(accepted)
@@ -136,6 +154,8 @@ def check(
             options=ExecutionOptions(step_limit=step_limit),
             select=split_codes(select) or settings.select,
             ignore=split_codes(ignore) or settings.ignore,
+            remedies=remedies,
+            follow_caches=caches,
             progress=progress,
         )
     write_text(_FORMATS[form](analysis, describe_page(sys.stdout) if output is None else Page()), output)

@@ -44,12 +44,19 @@ def parse_numbers(text: str) -> tuple[int, ...]:
 @click.option(
     "--carveout", type=int, metavar="PERCENT", help="The launch's preferred carve-out.  [default: the driver's]"
 )
-@click.option("--device", default="h200", show_default=True, metavar="NAME", help="The GPU to answer for.")
+@click.option("--device", default="h200", show_default=True, metavar="NAME", help="As of `sectorwise check`.")
 @click.option("--maxrregcount", "limits", metavar="N,N,...", help="Recompile SOURCE with these limits.")
 @click.option("--launch", metavar="TEXT", help="With SOURCE: execute this launch and count.")
 @click.option("--kernel", metavar="NAME", help="With SOURCE: the kernel, if there are several.")
 @click.option("-D", "--define", "macros", multiple=True, metavar="NAME[=VALUE]", help="A macro for the compiler.")
-@click.option("--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["terminal", "json"]),
+    default="terminal",
+    show_default=True,
+    help="What to write.",
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write there.")
 def occupancy(
     source: Path | None,

@@ -23,7 +23,10 @@ def write_table(page: Page) -> list[str]:
     """Two or more lines for each rule, in the order of the codes."""
     lines = []
     for rule in RULES:
-        lines.append(paint(page, Role.TITLE, f"{rule.code} {rule.name}") + f" ({rule.severity})")
+        lines.append(
+            paint(page, Role.TITLE, f"{rule.code} {rule.name}")
+            + f" ({rule.severity}{', with --caches' if rule.follows_caches else ''})"
+        )
         lines += textwrap.wrap(
             tidy(page, rule.summary), page.width, initial_indent="      ", subsequent_indent="      "
         )

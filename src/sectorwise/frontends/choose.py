@@ -26,4 +26,6 @@ def choose_frontend(path: Path) -> Frontend:
         if frontend.accepts(path):
             return frontend
     message = f"{path}: sectorwise reads CUDA C++ (.cu, .cuh) and cubins (.cubin), not {path.suffix or 'such a file'}"
+    if path.suffix == ".json":
+        message += f"; a launch file goes with its source: sectorwise check kernel.cu --launches {path}"
     raise ArgumentError(message)

@@ -50,9 +50,12 @@ class CudaFrontend:
             MissingToolError: NVRTC is not installed.
             ArgumentError: the file cannot be read, or the target is unknown to this NVRTC.
         """
-        source = read_source(path)
+        return self.compile_text(path, read_source(path).text, request)
+
+    def compile_text(self, path: Path, text: str, request: CompileRequest) -> Compilation:
+        """Compile a text as if it were what the file at `path` holds; otherwise as `compile`."""
         nvrtc = load_nvrtc()
-        program = _make_program(path, source.text, request)
+        program = _make_program(path, text, request)
         key = _make_key(nvrtc, program, path, request)
         stored = _read_stored(key) if key else None
         if stored is None:
@@ -66,9 +69,9 @@ class CudaFrontend:
             compiler=nvrtc.version,
             options=(f"-arch={request.target}", *(f"-D{macro}" for macro in request.macros), *request.options),
             source_file=program.name,
-            source_text=source.text,
+            source_text=text,
             kernel_names=kernel_names,
-            parameter_types=find_parameter_types(source.text),
+            parameter_types=find_parameter_types(text),
         )
 
 

@@ -25,6 +25,7 @@ After `with`, a buffer is the contents of the module variable itself: `with tabl
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sectorwise.launch.arguments import parse_argument
@@ -49,6 +50,7 @@ def parse_launch(text: str, origin: str = "launch", folder: Path | None = None) 
     """
     kernel, start = _parse_kernel(text, origin)
     cursor = Cursor(text, origin, split_tokens(text, start))
+    _require_end_of_shape(cursor)
     scope = Scope(find_definitions(cursor.at_index(_find_arguments(cursor))))
     first = cursor.expect("<<<")
     grid, grid_span = _parse_dimensions(cursor, scope, "a number of blocks")
@@ -92,6 +94,15 @@ def _parse_kernel(text: str, origin: str) -> tuple[str, int]:
         span = Span(text, lead, len(written.rstrip()), origin)
         raise launch_error(f"expected a kernel's name, got '{name[:LONGEST_QUOTE]}'", span)
     return name, start
+
+
+def _require_end_of_shape(cursor: Cursor) -> None:
+    """Raise where `>>` was written for `>>>`, which would else be read as a shift of the block by the arguments."""
+    if any(token.text == ">>>" for token in cursor.tokens):
+        return
+    for token, following in pairwise(cursor.tokens):
+        if (token.text, following.text) == (">>", "("):
+            raise cursor.error("expected '>>>' after the block's dimensions, got '>>'", token)
 
 
 def _find_arguments(cursor: Cursor) -> int:

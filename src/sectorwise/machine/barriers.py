@@ -156,7 +156,9 @@ def _gather_votes(
     """BAR.RED: adds these lanes' votes; the first of a new vote starts from nothing."""
     question = next((o for o in reversed(instruction.operands) if isinstance(o, Predicate)), None)
     yes = taken
-    if question is not None and question.index != TRUE_PREDICATE:
+    if question is not None and question.index == TRUE_PREDICATE:
+        yes = np.zeros_like(taken) if question.negate else taken
+    elif question is not None:
         lanes = pack(window.read_predicate(predicate_slot(question)), frame.warps)
         yes = taken & (~lanes if question.negate else lanes)
     warps = np.arange(frame.warps) if frame.rows is None else frame.rows

@@ -33,7 +33,8 @@ class Tally:
     """What a launch has counted so far, over all of its batches.
 
     `origins` maps instructions to why what they wrote is not known; `limitations` are what could not be followed,
-    `unknown_conditions` branches whose condition was not known, `regions` what depends on doubtful branches.
+    `unknown_conditions` branches whose condition was not known, `regions` what depends on doubtful branches. `work`
+    counts instructions that frames have run.
     """
 
     program: Program
@@ -50,6 +51,7 @@ class Tally:
     unknown_conditions: set[int] = field(default_factory=set)
     flow: Flow | None = None
     regions: dict[int, Region | None] = field(default_factory=dict)
+    work: int = 0
 
 
 @dataclass(frozen=True, slots=True)

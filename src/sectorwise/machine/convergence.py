@@ -137,6 +137,24 @@ def meet(groups: Groups, live: Masks) -> Groups:
     return unite([select(groups, rest), joined])
 
 
+def yield_waiting(groups: Groups) -> Groups | None:
+    """Lets lanes go on that wait at a BSYNC for lanes that wait themselves; None where no one does so.
+
+    BSYNC gathers lanes where it can and holds no one for ever: an H200 lets them go once all lanes of their warp are
+    blocked. Code that jumps into and out of loops leaves barriers behind without a BREAK and relies on this. Of each
+    warp, those at the first such place go.
+    """
+    waits = np.flatnonzero((groups.state == State.MEETS) & (groups.key < WARPSYNC_KEY))
+    if not waits.size:
+        return None
+    first: npt.NDArray[np.int64] = np.full(int(groups.warp.max()) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(first, groups.warp[waits], groups.pc[waits])
+    released = waits[groups.pc[waits] == first[groups.warp[waits]]]
+    rest = np.ones(len(groups.warp), np.bool_)
+    rest[released] = False
+    return unite([select(groups, rest), _join_same_place(select(groups, released))])
+
+
 def _join_same_place(released: Groups) -> Groups:
     """One group for each warp, barrier and place among groups that were let go; a collective has but one place."""
     order = np.lexsort((released.pc, released.awaited, released.key, released.warp))

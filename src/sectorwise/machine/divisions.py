@@ -1,4 +1,4 @@
-"""Turns a kernel's approximate reciprocals and roots into those that are refined until nothing inexact is left."""
+"""Turns the compiler's sequences for division and square roots into the seeds whose last bits do not matter."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def _find_rounded_seeds(kernel: Kernel) -> frozenset[int]:
     # The reciprocal root of a double looks alike, and is not rounded correctly.
     roots64 = roots and not any("drsqrt" in name for name in called)
     starts = sorted(kernel.functions.items(), key=lambda item: item[1])
-    ends = [*(offset for _, offset in starts[1:]), instructions[-1].offset + 1 if instructions else 0]
-    inside = [(start, end) for (name, start), end in zip(starts, ends, strict=False) if _ROUNDED.search(name)]
+    bounds = [*(offset for _, offset in starts), instructions[-1].offset + 1 if instructions else 0]
+    inside = [(start, end) for (name, start), end in zip(starts, bounds[1:], strict=True) if _ROUNDED.search(name)]
     seeds: set[int] = set()
     for at, instruction in enumerate(instructions):
         if instruction.opcode != "MUFU":

@@ -137,14 +137,25 @@ class Execution:
     blocks_executed: int
 
 
+class Engine(StrEnum):
+    """Which engine runs a launch; the result is the same."""
+
+    AUTOMATIC = "automatic"
+    REFERENCE = "reference"
+    NATIVE = "native"
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutionOptions:
     """How to run: `step_limit` warp instructions for one warp; `budget_bytes` for registers and memories in a batch.
 
     A loop that changes nothing is seen as such long before the limit; one that counts for ever takes about a minute to
-    meet the default. `observers` see every memory request as it is issued.
+    meet the default. `observers` see every memory request as it is issued. `engine` chooses who runs it. `work_limit`
+    ends the reference engine when it has run so many instructions, each by as many warps as there are (WorkLimitError).
     """
 
     step_limit: int = 2_000_000
     budget_bytes: int = 512 << 20
     observers: tuple[Observer, ...] = ()
+    engine: Engine = Engine.AUTOMATIC
+    work_limit: int | None = None

@@ -294,6 +294,14 @@ def _check_alignment(memory: BatchMemory, addresses: Addresses, width_bytes: int
     return ~odd
 
 
+def check_matrix_rows(memory: BatchMemory, addresses: Addresses, matrices: int, request: Request) -> Addresses:
+    """Addresses of matrix rows, int64 [warps, 32], those that are no multiple of a row's 16 bytes logged and cut."""
+    given = np.broadcast_to(np.arange(32) < 8 * matrices, (request.warps, 32))
+    active = given if request.active is None else given & request.active
+    _check_alignment(memory, addresses, 16, replace(request, active=active))
+    return addresses & ~15
+
+
 def _log(
     memory: BatchMemory, kind: FaultKind, addresses: Addresses, lanes: Lanes, width_bytes: int, request: Request
 ) -> None:

@@ -13,6 +13,7 @@ from sectorwise.machine.banks import pack_bank
 from sectorwise.machine.barriers import run_inline_control
 from sectorwise.machine.batch import Batch, Tally, open_batch
 from sectorwise.machine.control import leave_block
+from sectorwise.machine.convergence import yield_waiting
 from sectorwise.machine.doubts import end_doubts, way_of
 from sectorwise.machine.frame import Frame, end
 from sectorwise.machine.hangs import describe_endless, describe_hang
@@ -41,6 +42,10 @@ LANES_IN_BATCH = 1 << 15
 """So many lanes that a register of all of them stays in a core's cache, and that a NumPy call costs little a lane."""
 
 
+class WorkLimitError(Exception):
+    """A launch is longer than `ExecutionOptions.work_limit`; nothing of it is kept."""
+
+
 def execute(
     bound: BoundLaunch, options: ExecutionOptions, progress: Callable[[int, int], None] | None = None
 ) -> Execution:
@@ -50,8 +55,9 @@ def execute(
 
     Raises:
         StepLimitError: a warp ran more instructions than `options.step_limit`; the text names the line.
+        WorkLimitError: the launch is longer than `options.work_limit`.
     """
-    tally = _open_tally(bound, options)
+    tally = open_tally(bound, options)
     total = bound.launch.blocks_total
     size = _blocks_in_batch(bound, options)
     stalled: list[Batch] = []
@@ -70,7 +76,20 @@ def execute(
     return make_execution(tally, total)
 
 
-def _open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
+def run_blocks(tally: Tally, first_block: int, blocks: int) -> None:
+    """Runs some neighbouring blocks of a launch that `open_tally` began, for what observers see of them.
+
+    Raises:
+        StepLimitError: as `execute`; and whatever an observer raises to end it.
+    """
+    size = _blocks_in_batch(tally.bound, tally.options)
+    with np.errstate(all="ignore"):
+        for first in range(first_block, first_block + blocks, size):
+            run_batch(open_batch(tally, first, min(size, first_block + blocks - first)))
+
+
+def open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
+    """A launch of which nothing has run yet."""
     program = decode(bound.kernel)
     count = len(bound.kernel.instructions)
     limitations: dict[tuple[int, str], None] = {}
@@ -129,12 +148,16 @@ def run_batch(batch: Batch) -> bool:
         frame = choose_frame(batch)
         if frame is not None:
             _run_frame(batch, frame)
-        elif batch.some_spin:
+            continue
+        yielded = yield_waiting(batch.groups)
+        if yielded is not None:
+            batch.groups, batch.unsettled = yielded, True
+            continue
+        if batch.some_spin:
             return False
-        else:
-            if batch.groups.warp.size:
-                describe_hang(batch, 0)
-            return True
+        if batch.groups.warp.size:
+            describe_hang(batch, 0)
+        return True
 
 
 def _run_stalled(stalled: list[Batch], not_begun: int) -> None:
@@ -175,6 +198,9 @@ def _run_frame(batch: Batch, frame: Frame) -> None:
         block = block_at(tally.program, pc)
         _run_block(batch, frame, port, block)
         steps += block.stop - block.start
+        tally.work += block.stop - block.start
+        if tally.options.work_limit is not None and tally.work > tally.options.work_limit:
+            raise WorkLimitError
         if steps > budget:
             raise StepLimitError(describe_endless(tally, block))
         pc = block.stop if block.terminator is None else leave_block(batch, frame, window, block.terminator)

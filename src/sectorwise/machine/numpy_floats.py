@@ -67,6 +67,16 @@ def narrow_nan(narrow: Lanes, wide: Lanes) -> Lanes:
     return np.where(wrong, nan, narrow)
 
 
+def cut_nan(brain: Lanes, wide: Lanes) -> Lanes:
+    """A bfloat16, as a single, with each NaN's sign and leading fraction bits of the double kept, made quiet."""
+    wrong = np.isnan(wide)
+    if not wrong.any():
+        return brain
+    bits = wide.view(np.uint64)
+    kept = (bits >> np.uint64(45)) & np.uint64(0x3F) | np.uint64(0x7FC0) | (bits >> np.uint64(63)) << np.uint64(15)
+    return np.where(wrong, (kept.astype(np.uint32) << np.uint32(16)).view(np.float32), brain)
+
+
 def flush(value: Lanes) -> Lanes:
     """The value with denormals made zeros of their sign."""
     return np.where(
@@ -213,27 +223,35 @@ def fma(a: Lanes, b: Lanes, c: Lanes, rounding: Rounding) -> Lanes:
     """The value of a * b + c in the operands' format, rounded once."""
     if a.dtype == np.float64:
         return double_nan(_fma_double(a, b, c, rounding), a, c, b)
-    product = np.multiply(a, b, dtype=np.float64)
     if rounding is Rounding.NEAREST and a.dtype == np.float32:
-        return canonical(_fma_single(product, c))
+        return canonical(_fma_single(a, b, c))
+    product = np.multiply(a, b, dtype=np.float64)
     wide = c.astype(np.float64)
     total = narrow(to_odd(*two_sum(product, wide)), a.dtype, rounding)
     return canonical(_zero_sign(total, product, wide, rounding))
 
 
-def _fma_single(product: Lanes, c: Lanes) -> Lanes:
-    """Exact products plus singles to the nearest single.
+def _fma_single(a: Lanes, b: Lanes, c: Lanes) -> Lanes:
+    """Products plus singles to the nearest single.
 
-    Rounding to double first can mislead only where the double is halfway between two singles, or below them all.
+    Products are exact as doubles. Rounding the sum to a double first can mislead only where that is halfway between
+    two singles, or below them all. Few arrays at a time: for large ones, memory costs more than arithmetic.
     """
-    total = product + c
+    total = np.multiply(a, b, dtype=np.float64)
+    if c.shape[0] <= total.shape[0] and c.shape[1] <= total.shape[1]:
+        total += c
+    else:
+        total = total + c
     result = total.astype(np.float32)
     bits = total.view(np.uint64)
-    doubtful = ((bits & _HALFWAY_BITS) == _HALFWAY) | (((bits << _ONE) - _ONE) < _SMALLEST_NORMAL_DOUBLED)
+    scratch = bits & _HALFWAY_BITS
+    doubtful = scratch == _HALFWAY
+    np.left_shift(bits, _ONE, out=scratch)
+    scratch -= _ONE
+    doubtful |= scratch < _SMALLEST_NORMAL_DOUBLED
     if doubtful.any():
-        products, addends = np.broadcast_arrays(product, c.astype(np.float64))
-        odd = to_odd(*two_sum(products[doubtful], addends[doubtful]))
-        result[doubtful] = odd.astype(np.float32)
+        x, y, z = (operand[doubtful] for operand in np.broadcast_arrays(a, b, c))
+        result[doubtful] = exact_fma(x, y, z).astype(np.float32)
     return result
 
 

@@ -11,12 +11,21 @@ from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
 from sectorwise.machine.atomics import apply_atomic, is_order_visible
 from sectorwise.machine.banks import read_bank
-from sectorwise.machine.memory import BatchMemory, Request, generic_spaces, note_change, peek_words, resolve
+from sectorwise.machine.memory import (
+    BatchMemory,
+    Request,
+    check_matrix_rows,
+    generic_spaces,
+    note_change,
+    peek_words,
+    resolve,
+)
 from sectorwise.machine.registers import PREDICATE, TRUE, UNIFORM, UNIFORM_PREDICATE, ZERO_WORD, Window
 from sectorwise.machine.sites import Patterns, SiteCounter, find_first, record
 from sectorwise.machine.special import UNKNOWN_REASONS
-from sectorwise.machine.storage import Piece, read_words, stain_words, write_words
+from sectorwise.machine.storage import Piece, keep_bytes, read_words, stain_words, write_words
 from sectorwise.machine.taint import (
+    INEXACT,
     INEXACT_LEVEL,
     ORDERED,
     UNKNOWN,
@@ -260,7 +269,7 @@ class NumpyPort:
         reading = self._request(Space.GLOBAL, reads)
         words, taint = read_words(resolve(self.memory, source, width, reading), width, self.warps)
         if sizes is not None:
-            words = [_keep_bytes(word, sizes - 4 * k) for k, word in enumerate(words)]
+            words = [keep_bytes(word, sizes - 4 * k) for k, word in enumerate(words)]
         level = join(self.level, taint)
         pieces = resolve(self.memory, target, width, self._request(Space.SHARED))
         self._write_words(pieces, width, words, self.lanes, level)
@@ -269,6 +278,7 @@ class NumpyPort:
         """Counts an ldmatrix request; word of lane l of matrix m: bytes 4 * (l % 4) to + 3 of row l // 4."""
         addresses = np.broadcast_to(_signed(address), (self.warps, 32))
         self._count(access, addresses)
+        addresses = check_matrix_rows(self.memory, addresses, access.matrices, self._request(access.space))
         words: list[Lanes] = []
         for matrix in range(access.matrices):
             rows = addresses[:, 8 * matrix + _ROW // 4] + 4 * (_ROW % 4)
@@ -282,6 +292,7 @@ class NumpyPort:
         """Counts an stmatrix request; inverse of `load_matrix`."""
         addresses = np.broadcast_to(_signed(address), (self.warps, 32))
         self._count(access, addresses)
+        addresses = check_matrix_rows(self.memory, addresses, access.matrices, self._request(access.space))
         for matrix, word in enumerate(words):
             rows = addresses[:, 8 * matrix + _ROW // 4] + 4 * (_ROW % 4)
             pieces = resolve(self.memory, rows, 4, self._request(access.space))
@@ -291,6 +302,9 @@ class NumpyPort:
         self, pieces: tuple[Piece, ...], width_bytes: int, words: list[Lanes], active: Mask | None, level: Levels | None
     ) -> None:
         before = peek_words(self.memory, pieces, width_bytes, self.warps)
+        if self.way:
+            # Whether it is stored at all is no surer than the way here; what is stored is not unknown by that.
+            level = join(level, level_of((self.way & ~UNKNOWN) or INEXACT))
         write_words(pieces, width_bytes, words, active, self.warps, level)
         note_change(self.memory, before, pieces, width_bytes, self.warps)
 
@@ -384,10 +398,3 @@ def _of_first_lane(value: Lanes, lanes: Mask | None, warps: int) -> Lanes:
 
 def _signed(address: Lanes) -> npt.NDArray[np.int64]:
     return address.view(np.int64) if address.dtype == np.uint64 else address.astype(np.int64)
-
-
-def _keep_bytes(word: Lanes, count: npt.NDArray[np.int64]) -> Lanes:
-    """The low `count` bytes of a word, zeros above."""
-    bits = (np.clip(count, 0, 4) * 8).astype(np.uint64)
-    mask = ((np.uint64(1) << bits) - np.uint64(1)).astype(np.uint32)
-    return word & mask

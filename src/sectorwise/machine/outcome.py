@@ -58,7 +58,7 @@ def _make_reader(memory: GlobalMemory, tally: Tally) -> Callable[[int], npt.NDAr
     def read_buffer(number: int) -> npt.NDArray[np.uint8]:
         allocation = tally.bound.allocations[number]
         storage = memory.storages[memory.allocations.index(allocation)]
-        content = memory.materialise(allocation) if storage is None else storage.octets[: allocation.size_bytes]
-        return np.array(content)
+        content = memory.materialise(allocation) if storage is None else storage.octets
+        return np.array(content[: allocation.size_bytes])
 
     return read_buffer

@@ -31,7 +31,7 @@ def find_region(kernel: Kernel, flow: Flow, index: int) -> Region | None:
     """What depends on branch `index`; None where that is everything behind it.
 
     So it is where lanes may exit, meet the rest of the block, or go where nobody knows before the ways meet again; and
-    where memory is written that is read later.
+    where memory is written that someone reads.
     """
     if kernel.instructions[index].opcode not in _BRANCHES:
         return None
@@ -41,14 +41,14 @@ def find_region(kernel: Kernel, flow: Flow, index: int) -> Region | None:
         return None
     blocks = _reach(flow, flow.blocks[start].successors, meeting)
     inside = list(_instructions(kernel, flow, blocks))
-    if any(_is_open(flow, instruction) for instruction in inside) or _passes_memory(kernel, flow, blocks):
+    if any(_is_open(flow, instruction) for instruction in inside) or _passes_memory(kernel, inside):
         return None
     writes = frozenset(slot_number(slot) for instruction in inside for slot in destinations(instruction))
     return Region(frozenset(instruction.index for instruction in inside), writes)
 
 
-def _reach(flow: Flow, begin: Iterable[int], stop: int | None, *, calls: bool = True) -> set[int]:
-    """Blocks that may run from `begin` on before block `stop`, functions that they call included if `calls`."""
+def _reach(flow: Flow, begin: Iterable[int], stop: int) -> set[int]:
+    """Blocks that may run from `begin` on before block `stop`, functions that they call included."""
     seen: set[int] = set()
     waiting = [block for block in begin if block != stop]
     while waiting:
@@ -57,7 +57,7 @@ def _reach(flow: Flow, begin: Iterable[int], stop: int | None, *, calls: bool = 
             continue
         seen.add(block)
         callee = flow.blocks[block].callee
-        following = [*flow.blocks[block].successors, *([callee] if calls and callee is not None else [])]
+        following = [*flow.blocks[block].successors, *([callee] if callee is not None else [])]
         waiting.extend(each for each in following if each != stop)
     return seen
 
@@ -74,27 +74,10 @@ def _is_open(flow: Flow, instruction: Instruction) -> bool:
     return instruction.opcode in _WAITS or instruction.opcode in ("EXIT", "KILL", "BPT")
 
 
-def _passes_memory(kernel: Kernel, flow: Flow, blocks: set[int]) -> bool:
-    """Whether something written in the blocks may be read behind it."""
-    main = _reach(flow, [0], None, calls=False)
-    for number in blocks:
-        block = flow.blocks[number]
-        own = kernel.instructions[block.first : block.end]
-        writes = [instruction for instruction in own if _spaces(instruction, writes=True)]
-        if not writes:
-            continue
-        behind = list(_instructions(kernel, flow, _reach(flow, block.successors, None)))
-        if number not in main:
-            # Behind a called function lies its caller.
-            behind = list(kernel.instructions)
-        for instruction in writes:
-            written = _spaces(instruction, writes=True)
-            rest = [*kernel.instructions[instruction.index + 1 : block.end], *behind]
-            # An atomic sees what the same instruction did for others.
-            rest += [instruction] if not written.isdisjoint(_spaces(instruction, writes=False)) else []
-            if any(not written.isdisjoint(_spaces(each, writes=False)) for each in rest):
-                return True
-    return False
+def _passes_memory(kernel: Kernel, inside: list[Instruction]) -> bool:
+    """Whether anyone may read what these write: other warps may be anywhere, so reads before count too."""
+    written = {space for instruction in inside for space in _spaces(instruction, writes=True)}
+    return any(not written.isdisjoint(_spaces(each, writes=False)) for each in kernel.instructions)
 
 
 def _spaces(instruction: Instruction, *, writes: bool) -> set[Space]:

@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     Lanes = npt.NDArray[np.bool_]
     Keys = npt.NDArray[np.int64]
 
-_PERIOD_BYTES = 128
+PERIOD_BYTES = 128
 """No count depends on more of an address than its place in a line and in the banks, beside the differences."""
+
+COPY_PERIOD_BYTES = 1 << 17
+"""But the passes of copies through L1 depend on the tag sets of their source lines, which repeat after so much."""
 
 _MEMO_LIMIT = 1 << 14
 _MEMO_ROWS = 64
@@ -134,6 +137,19 @@ def keep_patterns(counter: SiteCounter, keys: Keys, parts: Parts, counts: Keys, 
         counter.kept[name] = _Kept(keys[row], parts, counts[row], int(times[row]), int(excess[row]))
 
 
+def record_rows(counter: SiteCounter, keys: Keys, parts: Parts, times: Keys) -> None:
+    """Adds requests that are keys already (see `_make_columns`), each as often as `times` [rows] says."""
+    hashes = keys.view(np.uint64) @ _MULTIPLIERS[: keys.shape[1]]
+    _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+    if not np.array_equal(keys[first][inverse], keys):
+        first = inverse = np.arange(len(keys))
+    distinct, sums = keys[first], np.zeros(len(first), np.int64)
+    np.add.at(sums, inverse, times)
+    counts = _count(counter, distinct, parts)
+    counter.sums += sums @ counts
+    keep_patterns(counter, distinct, parts, counts, sums)
+
+
 def find_first(
     addresses: Addresses, active: Lanes | None, rows: npt.NDArray[np.intp] | None, first_warp: int
 ) -> FirstRequest | None:
@@ -225,9 +241,12 @@ def _make_columns(patterns: Patterns) -> list[Keys]:
         columns.append(np.full((1, 1), ALL_LANES, np.int64))
     else:
         columns.append(_pack(active))
-    for addresses in (patterns.primary, patterns.secondary):
-        if addresses is not None:
-            columns.extend(_relate(addresses, active if issued is None else issued, warps))
+    lanes = active if issued is None else issued
+    if patterns.secondary is None:
+        columns.extend(_relate(patterns.primary, lanes, warps, PERIOD_BYTES))
+    else:
+        columns.extend(_relate(patterns.primary, lanes, warps, COPY_PERIOD_BYTES))
+        columns.extend(_relate(patterns.secondary, lanes, warps, PERIOD_BYTES))
     if issued is not None:
         columns.append(_pack(issued))
     for amounts in (patterns.source_bytes, patterns.generic_spaces):
@@ -242,16 +261,16 @@ def _pack(lanes: Lanes) -> Keys:
     return np.packbits(lanes, axis=1, bitorder="little").view("<u4").astype(np.int64)
 
 
-def _relate(addresses: Addresses, active: Lanes | None, warps: int) -> tuple[Addresses, Addresses]:
+def _relate(addresses: Addresses, active: Lanes | None, warps: int, period_bytes: int) -> tuple[Addresses, Addresses]:
     if active is None:
         first = addresses[:, :1]
         if addresses.shape[1] == 1:
-            return np.zeros((1, 32), np.int64), first & (_PERIOD_BYTES - 1)
-        return addresses - first, first & (_PERIOD_BYTES - 1)
+            return np.zeros((1, 32), np.int64), first & (period_bytes - 1)
+        return addresses - first, first & (period_bytes - 1)
     full = np.broadcast_to(addresses, (warps, 32))
     first = np.take_along_axis(full, active.argmax(axis=1)[:, None], axis=1)
     accesses = np.asarray(active.any(axis=1, keepdims=True))
-    place = np.where(accesses, first & (_PERIOD_BYTES - 1), 0)
+    place = np.where(accesses, first & (period_bytes - 1), 0)
     return np.where(active, full - first, 0), place
 
 
@@ -342,6 +361,6 @@ def _restore(keys: Keys, at: int) -> Addresses:
     """Addresses with these differences and place, none negative."""
     differences = keys[:, at : at + 32]
     lowest = differences.min(axis=1, keepdims=True)
-    shift = (-lowest + _PERIOD_BYTES - 1) // _PERIOD_BYTES * _PERIOD_BYTES
+    shift = (-lowest + COPY_PERIOD_BYTES - 1) // COPY_PERIOD_BYTES * COPY_PERIOD_BYTES
     addresses: Addresses = differences + shift + keys[:, at + 32 : at + 33]
     return addresses

@@ -165,3 +165,10 @@ def stain_words(pieces: tuple[Piece, ...], width_bytes: int, active: Lanes | Non
         first = np.broadcast_to(piece.index, (warps, 32))[where] >> 2
         for k in range(max(1, width_bytes >> 2)):
             shadow[first + k * (piece.stride_bytes >> 2)] |= np.uint8(flags)
+
+
+def keep_bytes(word: Words, count: Indices) -> Words:
+    """The low `count` bytes of a word, zeros above."""
+    bits = (np.clip(count, 0, 4) * 8).astype(np.uint64)
+    mask = ((np.uint64(1) << bits) - np.uint64(1)).astype(np.uint32)
+    return word & mask

@@ -57,6 +57,17 @@ def count_data_passes(sites: Sequence[Site]) -> int | None:
     return passes
 
 
+def count_written(sites: Sequence[Site]) -> int:
+    """Sectors that stores, reductions and atomics send to the L2; instructions with unknown addresses are left out."""
+    writes = {Operation.STORE, Operation.REDUCTION, Operation.ATOMIC}
+    known = [site for site in sites if site.access.operation in writes and site.unknown_because is None]
+    return sum(
+        site.sectors_local if site.access.space is Space.LOCAL else site.sectors
+        for site in known
+        if site.access.space in _DEVICE_SPACES | {Space.LOCAL}
+    )
+
+
 def _average(site: Site, shares: tuple[float, float]) -> Access:
     sectors, lines = site.sectors / site.executed, site.tag_requests / site.executed
     places = 1 if sectors >= _DENSE_SECTORS * lines else round(lines)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sectorwise.model.occupancy import occupancy
 from sectorwise.model.pace import estimate_pace
 from sectorwise.model.totals import count_instructions, sum_totals
+from sectorwise.model.traffic import estimate_traffic
 
 if TYPE_CHECKING:
     from sectorwise.binding import BoundLaunch
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from sectorwise.model.occupancy import Occupancy
     from sectorwise.model.pace import Pace
     from sectorwise.model.totals import Totals
+    from sectorwise.model.traffic import Traffic
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +27,15 @@ class KernelModel:
     execution: Execution
     totals: Totals
     occupancy: Occupancy
+    traffic: Traffic | None
     pace: Pace
 
 
-def model_kernel(bound: BoundLaunch, execution: Execution) -> KernelModel:
-    """The model of a launch that has been executed."""
+def model_kernel(bound: BoundLaunch, execution: Execution, *, follow_caches: bool = False) -> KernelModel:
+    """The model of a launch that has been executed.
+
+    `traffic` is None where an address is not known, and without `follow_caches`: it takes about a second.
+    """
     launch, needs = bound.launch, bound.kernel.resources
     held = occupancy(
         launch.threads_per_block,
@@ -39,10 +45,12 @@ def model_kernel(bound: BoundLaunch, execution: Execution) -> KernelModel:
         barriers=needs.barriers,
     )
     totals = sum_totals(execution.sites, count_instructions(bound.kernel, execution.issued))
+    traffic = estimate_traffic(bound, execution, held) if follow_caches else None
     return KernelModel(
         bound=bound,
         execution=execution,
         totals=totals,
         occupancy=held,
-        pace=estimate_pace(bound, execution, totals, held),
+        traffic=traffic,
+        pace=estimate_pace(bound, execution, totals, held, traffic),
     )

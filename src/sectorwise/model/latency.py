@@ -13,7 +13,8 @@ from sectorwise.errors import UnsupportedDeviceError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from sectorwise.device import DeviceSpec, Latency
+    from sectorwise.device import DeviceSpec
+    from sectorwise.measurements import Latency
 
     Numbers = npt.NDArray[np.float64]
 

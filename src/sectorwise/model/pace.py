@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.model.accesses import average_accesses, count_data_passes, count_unknown
+from sectorwise.model.accesses import average_accesses, count_data_passes, count_unknown, count_written
 from sectorwise.model.concurrency import estimate_concurrency
 from sectorwise.model.operations import count_operations
 from sectorwise.model.roofline import Level, draw_roofline, place_kernel
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sectorwise.model.occupancy import Occupancy
     from sectorwise.model.roofline import KernelRoofline, Roofline
     from sectorwise.model.totals import Totals
+    from sectorwise.model.traffic import Traffic
     from sectorwise.model.waves import Waves
 
 _SECTOR_BYTES: Final = 32
@@ -45,12 +46,14 @@ class Pace:
     assumed: tuple[str, ...]
 
 
-def estimate_pace(bound: BoundLaunch, execution: Execution, totals: Totals, occupancy: Occupancy) -> Pace:
-    """How the launch fills its device, from its counts; all loads are taken to come from DRAM."""
+def estimate_pace(
+    bound: BoundLaunch, execution: Execution, totals: Totals, occupancy: Occupancy, traffic: Traffic | None
+) -> Pace:
+    """How the launch fills its device; without `traffic` all loads are taken to come from DRAM, past all caches."""
     device = bound.device
     waves = count_waves(bound.launch.blocks_total, occupancy.blocks_per_sm, device.sm_count)
     blocks = min(occupancy.blocks_per_sm, waves.most_blocks_an_sm)
-    accesses = average_accesses(execution.sites)
+    accesses = average_accesses(execution.sites, None if traffic is None else _find_shares(execution, traffic))
     schedule = schedule_loop(bound.kernel, accesses, execution.issued.tolist())
     concurrency = None
     if schedule.load_bytes:
@@ -72,19 +75,30 @@ def estimate_pace(bound: BoundLaunch, execution: Execution, totals: Totals, occu
         concurrency=concurrency,
         roofline=roofline,
         kernel_roofline=place_kernel(
-            roofline, _find_amounts(execution, totals), with_peak.get(data_type, 0), data_type
+            roofline, _find_amounts(execution, totals, traffic), with_peak.get(data_type, 0), data_type
         ),
         operations=tuple(sorted(operations.items())),
         operations_without_peak=tuple(sorted(set(operations) - set(with_peak))),
-        assumed=tuple(_list_assumptions(execution, concurrency)),
+        assumed=tuple(_list_assumptions(execution, concurrency, traffic)),
     )
 
 
-def _find_amounts(execution: Execution, totals: Totals) -> dict[Level, float]:
+def _find_shares(execution: Execution, traffic: Traffic) -> dict[int, tuple[float, float]]:
+    """The parts of each instruction's sectors that come from, or go to, DRAM and the L2."""
+    shares = traffic.shares()
+    written = _SECTOR_BYTES * count_written(execution.sites)
+    to_dram = min(1.0, traffic.dram_bytes_write / written) if written else 0.0
+    return {site.instruction: shares.get(site.instruction, (to_dram, 1 - to_dram)) for site in execution.sites}
+
+
+def _find_amounts(execution: Execution, totals: Totals, traffic: Traffic | None) -> dict[Level, float]:
     """Bytes and warp instructions at the levels where they are known."""
     amounts: dict[Level, float] = {Level.ISSUE: totals.instructions}
     sectors, local = totals.l2_theoretical_sectors, totals.l2_theoretical_sectors_local
-    if sectors is not None and local is not None:
+    if traffic is not None:
+        amounts[Level.DRAM] = traffic.dram_bytes_read + traffic.dram_bytes_write
+        amounts[Level.L2] = _SECTOR_BYTES * (traffic.l2_sectors_read_from_sm + count_written(execution.sites))
+    elif sectors is not None and local is not None:
         amounts[Level.L2] = _SECTOR_BYTES * (sectors + local)
     passes = count_data_passes(execution.sites)
     if passes is not None:
@@ -92,10 +106,12 @@ def _find_amounts(execution: Execution, totals: Totals) -> dict[Level, float]:
     return amounts
 
 
-def _list_assumptions(execution: Execution, concurrency: Concurrency | None) -> list[str]:
+def _list_assumptions(execution: Execution, concurrency: Concurrency | None, traffic: Traffic | None) -> list[str]:
     assumed = list(concurrency.assumed) if concurrency is not None else []
+    if traffic is not None:
+        return assumed + [text for text in traffic.assumed if text not in assumed]
     if concurrency is not None:
-        assumed.append("every load comes from DRAM: caches are not modelled yet")
+        assumed.append("every load comes from DRAM: caches were not followed")
         if unknown := count_unknown(execution.sites):
             assumed.append(f"{unknown} memory instructions with unknown addresses load neighbouring lanes")
     assumed.append("nothing hits in L1: bytes at the L2 are an upper bound")

@@ -40,6 +40,7 @@ def assert_clean(
         AssertionError: there is such a finding; the text shows its line, one warp of it, and what to do.
         SectorwiseError: the work cannot go on.
     """
+    __tracebackhide__ = True  # pytest shows where the promise was made, not how it is checked
     analysis = analyze(source, launches, **options)
     check_clean(analysis, fail_on=fail_on, allow_unknown=allow_unknown)
     return analysis
@@ -47,6 +48,7 @@ def assert_clean(
 
 def check_clean(analysis: Analysis, *, fail_on: str = "warning", allow_unknown: bool = False) -> None:
     """Require of an analysis what `assert_clean` does."""
+    __tracebackhide__ = True
     if fail_on not in set(Severity):
         raise ArgumentError(f"fail_on must be one of {', '.join(Severity)}, got {fail_on!r}")
     worst = _ORDER.index(Severity(fail_on))
@@ -68,6 +70,7 @@ def check_totals(analysis: Analysis, promised: Mapping[str, int]) -> None:
         AssertionError: one is not; the text lists the memory instructions with their lines.
         ArgumentError: there is no such total.
     """
+    __tracebackhide__ = True
     known = [field.name for field in fields(Totals)]
     lines: list[str] = []
     for name, wanted in promised.items():

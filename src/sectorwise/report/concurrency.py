@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from textwrap import wrap
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.model.concurrency import Bound
 from sectorwise.model.roofline import Level
-from sectorwise.report.page import Role, clip, paint
+from sectorwise.report.page import Role, fold, paint
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sectorwise.analysis.data import CliffsUse, ConcurrencyUse, KernelAnalysis, RooflineUse, WavesUse
+    from sectorwise.analysis.data import CliffsUse, ConcurrencyUse, KernelAnalysis, RooflineUse, TrafficUse, WavesUse
     from sectorwise.report.page import Page
 
 _LIMITERS: Final = {"shared": "shared memory", "blocks": "the number of blocks"}
-_BOUNDS: Final = {
-    Bound.LATENCY: "too little in flight",
-    Bound.MEMORY: "the memory is busy",
-    Bound.ISSUE: "the schedulers are busy",
-}
 _LEVELS: Final = {Level.DRAM: "DRAM", Level.L2: "L2", Level.L1: "L1 and shared", Level.ISSUE: "issue"}
 
 
@@ -28,14 +22,15 @@ def write_concurrency(kernel: KernelAnalysis, sm_count: int, page: Page) -> Iter
     """Occupancy and its cliffs, waves, bytes in flight, and the least time at each level of the roofline."""
     lines = [*_write_occupancy(kernel), _write_waves(kernel.waves, sm_count)]
     if kernel.concurrency is not None:
-        lines.append(_write_in_flight(kernel.concurrency))
+        lines.append(_write_in_flight(kernel.concurrency, follows_caches=kernel.traffic is not None))
         if kernel.concurrency.assumed:
-            text = f"assumed: {'; '.join(kernel.concurrency.assumed)}"
-            lines += wrap(text, max(page.width, 40), initial_indent="    ", subsequent_indent="      ")
+            lines.append(f"    assumed: {'; '.join(kernel.concurrency.assumed)}")
+    if kernel.traffic is not None:
+        lines.append(_write_traffic(kernel.traffic))
     lines.extend(_write_roofline(kernel.roofline))
     for line in lines:
-        text = clip(page, line.removeprefix("!"), page.width)
-        yield paint(page, Role.FAIR, text) if line.startswith("!") else text
+        for text in fold(page, line.removeprefix("!")):
+            yield paint(page, Role.FAIR, text) if line.startswith("!") else text
 
 
 def _write_occupancy(kernel: KernelAnalysis) -> Iterator[str]:
@@ -54,10 +49,11 @@ def _name_cliffs(cliffs: CliffsUse, limiter: str) -> str:
         ("shared", "B shared", cliffs.shared),
     ):
         if cliff.gain is not None and name == limiter:
-            parts.append(f"{cliff.gain.blocks_per_sm} up to {cliff.gain.last:,} {unit}")
+            parts.append(f"{cliff.gain.blocks_per_sm} blocks up to {cliff.gain.last:,} {unit}")
         if cliff.loss is not None:
-            parts.append(f"{cliff.loss.blocks_per_sm or 'none'} from {cliff.loss.first:,} {unit}")
-    return ", ".join(parts)
+            blocks = _count_blocks(cliff.loss.blocks_per_sm) if cliff.loss.blocks_per_sm else "none"
+            parts.append(f"{blocks} from {cliff.loss.first:,} {unit} on")
+    return f"would be {', '.join(parts)}" if parts else ""
 
 
 def _count_blocks(blocks: int) -> str:
@@ -80,13 +76,37 @@ def _write_waves(waves: WavesUse, sm_count: int) -> str:
     return f"{mark}  waves {waves.waves:.2f}: the last is {waves.last_wave_pct:.3g} % full{tail}"
 
 
-def _write_in_flight(found: ConcurrencyUse) -> str:
+def _write_in_flight(found: ConcurrencyUse, *, follows_caches: bool) -> str:
+    """Where caches were not followed, every sector is taken to come from DRAM: then no load of DRAM is claimed."""
     mark = "!" if found.bound is Bound.LATENCY and found.memory_busy < 0.7 else ""
     kept, needed = found.in_flight_bytes_per_sm / 1000, found.needed_bytes_per_sm / 1000
+    match found.bound:
+        case Bound.ISSUE:
+            pace = ", schedulers busy"
+        case _ if follows_caches:
+            pace = f", DRAM {100 * found.memory_busy:.0f} % busy"
+        case _:
+            pace = " if none hits"
     return (
         f"{mark}  in flight {kept:.3g} KB an SM ({needed:.3g} KB fill DRAM): "
-        f"{found.load_gbs / 1000:.2g} TB/s, {_BOUNDS[found.bound]}"
+        f"loads {found.load_gbs / 1000:.2g} TB/s{pace}"
     )
+
+
+def _write_traffic(found: TrafficUse) -> str:
+    hits, reads = 32 * found.l1_hit_sectors, 32 * found.l2_sectors_read_from_sm
+    return (
+        f"  from L1 {write_amount(hits)}, from L2 {write_amount(reads)}, DRAM read "
+        f"{write_amount(found.dram_bytes_read)}, written {write_amount(found.dram_bytes_write)} ({found.certainty})"
+    )
+
+
+def write_amount(count_bytes: float) -> str:
+    """`0 B`, `12.3 KB`, `2.04 GB`: three digits, powers of ten."""
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("KB", 1e3)):
+        if count_bytes >= 0.9995 * size:
+            return f"{count_bytes / size:.3g} {unit}"
+    return f"{count_bytes:.0f} B"
 
 
 def _write_roofline(found: RooflineUse) -> Iterator[str]:
@@ -95,7 +115,7 @@ def _write_roofline(found: RooflineUse) -> Iterator[str]:
     ]
     if found.operations:
         times.append(f"{found.data_type} {write_time(found.compute_ns)}")
-    yield "  at least: " + " · ".join(times)
+    yield "  time at least: " + " · ".join(times)
     if not found.operations:
         return
     level = next((each for each in found.levels if each.level == found.bound), None)

@@ -50,11 +50,12 @@ def _divide(part: int | None, whole: int | None) -> float | None:
 
 
 def write_ratio(value: float | None, *, absent: str = "-") -> str:
-    """`4.0`, `32.0`, `1.03`: one decimal, two where one would hide a difference from a whole number."""
+    """`4.0`, `32.0`, `1.03`, `0.12`: one decimal, two below 1 or where one would hide a difference from a whole."""
     if value is None:
         return absent
     one = f"{value:.1f}"
-    return f"{value:.2f}" if one.endswith(".0") and abs(value - round(value)) >= 0.005 else one
+    hides = one.endswith(".0") and abs(value - round(value)) >= 0.005
+    return f"{value:.2f}" if hides or 0 < value < 0.995 else one
 
 
 def write_percent(value: float | None, *, absent: str = "-") -> str:

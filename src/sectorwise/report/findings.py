@@ -59,13 +59,15 @@ def _write_remedy(remedy: Remedy, page: Page) -> Iterator[str]:
     yield from _wrap(page, f"remedy, proven: {remedy.title}: {remedy.before:,} to {remedy.after:,} {remedy.quantity}")
     for line in remedy.change.splitlines():
         yield " " * (_INDENT + 4) + tidy(page, line)
+    for refusal in remedy.refused:
+        yield from _wrap(page, f"not: {refusal}", _INDENT + 2)
 
 
-def _wrap(page: Page, text: str) -> list[str]:
+def _wrap(page: Page, text: str, indent: int = _INDENT) -> list[str]:
     return textwrap.wrap(
         tidy(page, text),
         max(page.width, 40),
-        initial_indent=" " * _INDENT,
-        subsequent_indent=" " * (_INDENT + 2),
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent + 2),
         break_on_hyphens=False,
     )

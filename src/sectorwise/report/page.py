@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 from dataclasses import dataclass
 from enum import Enum
@@ -60,6 +61,13 @@ def clip(page: Page, text: str, columns: int) -> str:
     while shown and measure(shown) > columns - 1:
         shown = shown[:-1]
     return shown.rstrip() + tidy(page, "…")
+
+
+def fold(page: Page, line: str) -> list[str]:
+    """The tidied line in as many lines as the page needs; what follows the first is indented by four more columns."""
+    indent = len(line) - len(line.lstrip())
+    following = " " * (indent + 4)
+    return textwrap.wrap(tidy(page, line), page.width, subsequent_indent=following, break_on_hyphens=False)
 
 
 def measure(text: str) -> int:

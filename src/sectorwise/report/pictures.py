@@ -42,7 +42,7 @@ def _draw_sectors(picture: Picture, page: Page) -> Iterator[str]:
     for sector in shown:
         yield _draw_sector(picture, sector, sectors[sector], width, page)
     if len(rows) > len(shown):
-        yield paint(page, Role.QUIET, tidy(page, f"{'…':>{width + 1}} {len(rows) - len(shown) - 1} sectors more"))
+        yield paint(page, Role.QUIET, tidy(page, f"{'…':>{width + 1}} {len(rows) - len(shown) - 1} more sectors"))
         yield _draw_sector(picture, rows[-1], sectors[rows[-1]], width, page)
 
 
@@ -72,10 +72,10 @@ def _draw_banks(picture: Picture, page: Page) -> Iterator[str]:
         number = len(in_bank[bank])
         if number > 1:
             lanes = sorted({lane for lane, word in words if word % _BANKS == bank})
-            yield f"     bank {bank}: {number} words, one after the other, for {_name_lanes(lanes)}"
-    alike = sum(len(in_bank[bank]) == len(in_bank[deepest[0]]) for bank in deepest) if deepest else 0
-    if alike > _MOST_BANKS:
-        yield paint(page, Role.QUIET, f"     and {alike - _MOST_BANKS} banks more with as many")
+            yield f"     bank {bank}: {number} words, one by one, for {_name_lanes(lanes)}"
+    more = sum(len(in_bank[bank]) == len(in_bank[deepest[0]]) for bank in deepest) - _MOST_BANKS if deepest else 0
+    if more > 0:
+        yield paint(page, Role.QUIET, f"     and {more} more bank{'s' if more != 1 else ''} with as many")
 
 
 def _find_worst_pass(picture: Picture) -> tuple[int, list[tuple[int, int]]]:
@@ -109,5 +109,5 @@ def _name_lanes(lanes: Iterable[int]) -> str:
         else:
             runs.append([lane, lane])
     parts = [str(first) if first == last else f"{first}-{last}" for first, last in runs]
-    shown = ", ".join(parts) if len(parts) <= 6 else ", ".join(parts[:5]) + f", ... {parts[-1]}"
+    shown = ", ".join(parts) if len(parts) <= 6 else ", ".join(parts[:4]) + f", ... {parts[-1]}"
     return f"lane{'s' if len(parts) > 1 or '-' in shown else ''} {shown}"

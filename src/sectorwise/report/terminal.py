@@ -11,7 +11,7 @@ from sectorwise.device import load_device
 from sectorwise.report.concurrency import write_concurrency
 from sectorwise.report.figures import name_operation, write_bytes
 from sectorwise.report.findings import write_findings
-from sectorwise.report.page import Page, Role, clip, measure, paint, tidy
+from sectorwise.report.page import Page, Role, clip, fold, measure, paint, tidy
 from sectorwise.report.sites import write_header, write_sites
 from sectorwise.report.totals import write_totals
 
@@ -27,7 +27,7 @@ _LEGEND = (
     ("wavefronts", "passes that shared memory takes; more than ideal are bank conflicts"),
     ("ideal", "what the same bytes would take if they lay side by side"),
     ("eff.", "ideal / real; ! marks what is below 100 %"),
-    ("x4", "four instructions with equal counts; their requests are added"),
+    ("×4", "four instructions with equal counts; their requests are added"),  # noqa: RUF001 - as in the table
     ("sure", "exact: executed for every lane, and equal to what the profiler shows"),
     ("?", "an address depends on something that is not known"),
 )
@@ -100,8 +100,8 @@ def _write_facts(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Iter
         else f"{coverage.blocks_executed:,} of {coverage.blocks_total:,} blocks executed ({coverage.certainty})"
     )
     shared = write_bytes(resources.static_shared_bytes + kernel.launch.dynamic_shared_bytes)
-    yield f"  {blocks} · {kernel.totals.instructions:,} warp instructions".replace(" · ", tidy(page, " · "))
-    yield tidy(
+    yield from fold(page, f"  {blocks} · {kernel.totals.instructions:,} warp instructions")
+    yield from fold(
         page,
         f"  {resources.registers_per_thread} registers, {write_bytes(resources.local_bytes_per_thread)} local a thread"
         f" · {shared} shared a block",
@@ -194,4 +194,5 @@ def _write_legend(analysis: Analysis, page: Page) -> Iterator[str]:
     unneeded = set() if any(site.unknown_because for site in sites) else {"?"}
     for word, meaning in _LEGEND if sites else ():
         if word not in unneeded:
-            yield paint(page, Role.QUIET, clip(page, f"{word:<11}{meaning}", page.width))
+            lines = textwrap.wrap(f"{tidy(page, word):<11}{meaning}", page.width, subsequent_indent=" " * 11)
+            yield from (paint(page, Role.QUIET, line) for line in lines)

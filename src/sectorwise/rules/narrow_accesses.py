@@ -50,7 +50,7 @@ from sectorwise.rules.requests import find_sector_shape
 from sectorwise.rules.streams import find_starved, list_global_loads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     from sectorwise.machine.execution import Site
     from sectorwise.model.kernel_model import KernelModel
@@ -59,24 +59,29 @@ _VECTOR_BYTES: Final = 16
 
 
 def check(model: KernelModel) -> Iterator[Finding]:
-    """One finding for each instruction."""
+    """One finding for each line."""
     if find_starved(model) is None:
         return
+    lines: dict[Hashable, list[Site]] = {}
     for site in list_global_loads(model):
         if _could_be_wider(site):
-            width_bytes = site.access.width_bytes
-            needed = -(-site.executed * width_bytes // _VECTOR_BYTES)
-            yield Finding(
-                code="SW103",
-                severity=Severity.NOTE,
-                message=(
-                    f"lanes load {width_bytes} B each, side by side: {site.executed:,} requests where {needed:,} of "
-                    f"16 B a lane would do, {site.executed - needed:,} issue slots lost"
-                ),
-                advice="load vectors (float4, or 16 bytes of smaller elements), each thread neighbouring elements",
-                instructions=(site.instruction,),
-                evidence=Evidence("instructions executed", site.executed, needed, site.executed),
-            )
+            instruction = model.bound.kernel.instructions[site.instruction]
+            lines.setdefault((instruction.location or instruction.index, site.access.width_bytes), []).append(site)
+    for sites in lines.values():
+        width_bytes = sites[0].access.width_bytes
+        executed = sum(site.executed for site in sites)
+        needed = -(-executed * width_bytes // _VECTOR_BYTES)
+        yield Finding(
+            code="SW103",
+            severity=Severity.NOTE,
+            message=(
+                f"lanes load {width_bytes} B each, side by side: {executed:,} requests where {needed:,} of 16 B a lane "
+                f"would do, {executed - needed:,} issue slots lost"
+            ),
+            advice="load vectors (float4, or 16 bytes of smaller elements), each thread neighbouring elements",
+            instructions=tuple(site.instruction for site in sites),
+            evidence=Evidence("instructions executed", executed, needed, executed),
+        )
 
 
 def _could_be_wider(site: Site) -> bool:

@@ -14,13 +14,17 @@ Check = Callable[[KernelModel], Iterable[Finding]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A fault that can be found: `name` states it, `manual` is its page, whose first paragraph sums it up."""
+    """A fault that can be found: `name` states it, `manual` is its page, whose first paragraph sums it up.
+
+    A rule that `follows_caches` finds nothing in a model without traffic.
+    """
 
     code: str
     name: str
     severity: Severity
     check: Check
     manual: str
+    follows_caches: bool = False
 
     @property
     def summary(self) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation, Space
 from sectorwise.model.concurrency import Bound
+from sectorwise.model.roofline import Level
 from sectorwise.rules.shapes import SECTOR_BYTES
 
 if TYPE_CHECKING:
@@ -25,12 +26,27 @@ _LOADS: Final = frozenset({Operation.LOAD, Operation.ASYNC_COPY})
 
 
 def find_starved(model: KernelModel) -> Concurrency | None:
-    """The concurrency of a launch that loads much and leaves the memory idle waiting for it; None for any other."""
+    """The concurrency of a launch that reads much and leaves the memory idle waiting for it; None for any other.
+
+    Nor is one starved whose arithmetic, shared memory or L2 takes longer than DRAM does at its full rate.
+    """
     found = model.pace.concurrency
     if found is None or found.bound is not Bound.LATENCY or found.memory_busy >= _IDLE_ENOUGH:
         return None
-    loaded_bytes = sum(site.sectors * SECTOR_BYTES for site in list_global_loads(model))
-    return found if loaded_bytes >= _LEAST_BYTES else None
+    read_bytes = _count_dram_bytes(model)
+    dram_ns = read_bytes / model.pace.roofline.ceiling(Level.DRAM).per_ns
+    others = [place.least_ns for place in model.pace.kernel_roofline.places if place.level is not Level.DRAM]
+    if read_bytes < _LEAST_BYTES or 2 * dram_ns < max(model.pace.kernel_roofline.compute_ns, *others):
+        return None
+    return found
+
+
+def _count_dram_bytes(model: KernelModel) -> int:
+    """Bytes that loads take from DRAM: followed through the caches, or else each buffer read once at most."""
+    if model.traffic is not None:
+        return model.traffic.dram_bytes_read
+    asked_bytes = sum(site.sectors * SECTOR_BYTES for site in list_global_loads(model))
+    return min(asked_bytes, sum(allocation.size_bytes for allocation in model.bound.allocations))
 
 
 def list_global_loads(model: KernelModel) -> Iterator[Site]:

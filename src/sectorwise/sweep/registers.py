@@ -48,7 +48,7 @@ def try_register_limits(
         request = _make_request(target, limit, macros, include_folders, (config.kernel,))
         compilation = choose_frontend(path).compile(path, request)
         bound = bind_launch(read_cubin(compilation.cubin, path.as_posix()), compilation, config, load_device(device))
-        (model,) = execute_all([bound], ExecutionOptions(), None)
+        (model,) = execute_all([bound], ExecutionOptions(), None, follow_caches=False)
         trials.append(describe_trial(limit, bound.kernel, model.occupancy, model.totals))
     return tuple(trials)
 

@@ -103,22 +103,31 @@ def _joined(register: Register, words: int) -> Reader:
 
 
 def _compare_and_swap(instruction: Instruction, access: Access) -> Action:
-    """CAS gives the old value; CAST.SPIN tells in a register or predicate whether it has stored."""
+    """CAS gives the old value; CAST.SPIN tells in a register or predicate whether it has stored.
+
+    A generic CAS of 64 bits leaves lanes in shared memory to code behind it, as the predicate says.
+    """
     address = read_address(access, address_operand(instruction))
     destination, sources = _destination_and_sources(instruction)
     words = access.width_bytes // 4
     expected, replacement = _joined(sources[0], words), _joined(sources[1], words)
     write = write_words(destination, words) if destination is not None else None
     tests = instruction.has("CAST")
-    write_stored = write_predicate(instruction.operands[0]) if tests else None
+    write_stored = write_predicate(instruction.operands[0])
 
     def run(port: Port[Value]) -> None:
         algebra, compared, new = port.algebra, expected(port), replacement(port)
+        place = address(port)
+        skips = None
+        if write_stored and not tests:
+            skips = algebra.equal(algebra.high(place), port.read_special("SR_SWINHI"))
+            write_stored(port, algebra.invert(skips))
 
         def update(inner: Algebra[Value], old: Value) -> Value:
-            return inner.select(inner.equal(old, compared), new, old)
+            stores = inner.equal(old, compared)
+            return inner.select(stores if skips is None else inner.bit_and(stores, inner.invert(skips)), new, old)
 
-        old = list(port.atomic(access, address(port), update, words))
+        old = list(port.atomic(access, place, update, words))
         if tests:
             before = old[0] if words == 1 else algebra.join(old[0], old[1])
             stored = algebra.equal(before, compared)

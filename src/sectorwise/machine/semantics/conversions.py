@@ -5,18 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sectorwise.binary.ir import Constant, Register
+from sectorwise.binary.ir import Constant, Immediate, Register
 from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.operands import (
-    raw_word,
+    is_zero,
     read_long,
     read_word,
     unsupported,
     write_long,
     write_word,
 )
-from sectorwise.machine.semantics.floats import finish_single, read_double, read_single, rounding_of, saturate
-from sectorwise.machine.semantics.half import half_bits
+from sectorwise.machine.semantics.floats import (
+    drop_negative,
+    finish_single,
+    read_double,
+    read_single,
+    rounding_of,
+    saturate,
+)
+from sectorwise.machine.semantics.half import half_bits, read_half
 from sectorwise.machine.semantics.packed import clamp, pack_bytes, round_to_tf32, unpack_bytes
 
 if TYPE_CHECKING:
@@ -48,7 +55,7 @@ def read_float(operand: Operand, kind: Float, instruction: Instruction) -> Reade
             read = read_single(operand, instruction)
             return _keep_nan(operand, instruction, read) if instruction.has("F64") else read
         case _:
-            return _read_half(operand, kind, instruction)
+            return read_half(operand, kind, instruction)
 
 
 def _keep_nan(operand: Operand, instruction: Instruction, read: Reader) -> Reader:
@@ -60,26 +67,6 @@ def _keep_nan(operand: Operand, instruction: Instruction, read: Reader) -> Reade
     def run(port: Port[Value]) -> Value:
         raw = plain(port)
         return port.algebra.select(port.algebra.is_nan(raw), raw, read(port))
-
-    return run
-
-
-def _read_half(operand: Operand, kind: Float, instruction: Instruction) -> Reader:
-    if not isinstance(operand, Register):
-        raise unsupported(instruction, "a register is expected for a half")
-    read = raw_word(operand)
-    shift = 16 if any(name.startswith("H1") for name in operand.suffixes) else 0
-    clears, flips = operand.absolute, operand.negate
-
-    def run(port: Port[Value]) -> Value:
-        algebra, bits = port.algebra, read(port)
-        if shift:
-            bits = algebra.shift_right(bits, algebra.word(shift))
-        if clears:
-            bits = algebra.bit_and(bits, algebra.word(0x7FFF))
-        if flips:
-            bits = algebra.bit_xor(bits, algebra.word(0x8000))
-        return algebra.view_float(bits, kind)
 
     return run
 
@@ -101,7 +88,12 @@ def integer_to_float(instruction: Instruction) -> Action:
     kind = next(iter(_floats(instruction)), Float.F32)
     bits, signed = _integer(instruction)
     rounding = rounding_of(instruction)
-    read = read_long(source) if bits == 64 else _field(read_word(source), bits, signed=signed)
+    if bits == 64 and isinstance(source, Immediate):
+        # As with doubles, the number in the instruction is the upper word.
+        long = source.value << 32
+        read: Reader = lambda port: port.algebra.long(long)  # noqa: E731 - one of three readers
+    else:
+        read = read_long(source) if bits == 64 else _field(read_word(source), bits, signed=signed)
     write = write_float(destination, kind)
 
     def run(port: Port[Value]) -> None:
@@ -140,7 +132,9 @@ def float_to_integer(instruction: Instruction) -> Action:
         if bits < size:
             result = clamp(algebra, result, bits, signed=signed, signed_source=signed)
         if not nan_is_zero:
-            lost = algebra.long(1 << 63) if size == 64 else algebra.word(1 << 31)
+            # The sign bit of the integer, which fills the rest of the register where the integer has a sign.
+            top = -(1 << bits - 1) if signed else 1 << bits - 1
+            lost = algebra.long(top) if size == 64 else algebra.word(top)
             result = algebra.select(algebra.is_nan(value), lost, result)
         write(port, result)
 
@@ -180,14 +174,17 @@ def pack_floats(instruction: Instruction) -> Action:
         raise unsupported(instruction, "floats of 4 and 6 bits are not known")
     kind = Float.BF16 if instruction.has("BF16") else Float.F16
     destination, a, b = instruction.operands[:3]
+    if instruction.has("MERGE_C"):
+        # One single, into the low half; what the other half would be is not known, as no compiler asks for it.
+        if not is_zero(b):
+            raise unsupported(instruction, "a zero is expected behind the number")
+        a, b = b, a
     upper, lower = read_single(a, instruction), read_single(b, instruction)
     write, rounding, relu = write_word(destination), rounding_of(instruction), instruction.has("RELU")
 
     def half(algebra: Algebra[Value], value: Value) -> Value:
         if relu:
-            zero = algebra.number(0.0, Float.F32)
-            keeps = algebra.bit_or(algebra.float_less(zero, value), algebra.is_nan(value))
-            value = algebra.select(keeps, value, zero)
+            value = drop_negative(algebra, value, Float.F32)
         converted = algebra.convert_float(value, kind, rounding)
         return half_bits(algebra, converted, kind)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import FloatImmediate, Immediate, Predicate
-from sectorwise.machine.algebra import Float
+from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.operands import (
     SIGN_WORD,
     float_bits,
@@ -25,6 +25,7 @@ from sectorwise.machine.semantics.floats import (
     read_single_bits,
     rounding_of,
 )
+from sectorwise.machine.semantics.half import half_bits, read_half
 from sectorwise.machine.semantics.predicates import pick, write_comparison
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from sectorwise.machine.port import Port
 
 CANONICAL_NAN = 0x7FFFFFFF
+
+_SCALES = {"D2": 0.5, "D4": 0.25, "D8": 0.125, "M2": 2.0, "M4": 4.0, "M8": 8.0}
 
 _MUFU = ("RCP", "RSQ", "SQRT", "SIN", "COS", "EX2", "LG2", "TANH")
 
@@ -53,12 +56,24 @@ def add(instruction: Instruction) -> Action:
 
 def multiply(instruction: Instruction) -> Action:
     """FMUL."""
-    if any(name in ("D2", "D4", "D8", "M2", "M4", "M8") for name in instruction.modifiers):
-        raise unsupported(instruction, "scaled products are not known")
+    scale = next((_SCALES[name] for name in instruction.modifiers if name in _SCALES), None)
     destination, a, b = instruction.operands
     first, second = read_single(a, instruction), read_single(b, instruction)
     write, finish, rounding = write_word(destination), finish_single(instruction), rounding_of(instruction)
     flushes = instruction.has("FTZ")
+
+    def multiply_and_scale(port: Port[Value]) -> None:
+        # Exact in a double, so that the scaled product is rounded once.
+        algebra = port.algebra
+        x, y = (algebra.convert_float(read(port), Float.F64, Rounding.NEAREST) for read in (first, second))
+        product = algebra.float_multiply(x, y, Rounding.NEAREST)
+        scaled = algebra.float_multiply(product, algebra.number(scale or 1.0, Float.F64), Rounding.NEAREST)
+        result = algebra.convert_float(scaled, Float.F32, rounding)
+        nan = algebra.view_float(algebra.word(CANONICAL_NAN), Float.F32)
+        write(port, finish(algebra, algebra.select(algebra.is_nan(scaled), nan, result)))
+
+    if scale is not None:
+        return multiply_and_scale
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
@@ -163,8 +178,11 @@ def approximate(instruction: Instruction) -> Action:
         if instruction.has(name):
             return _approximate_upper(instruction, name[:3])
     function = next((name for name in instruction.modifiers if name in _MUFU), None)
-    if function is None or instruction.has("F16"):
+    if function is None:
         raise unsupported(instruction, "the function is not known")
+    for kind in (Float.F16, Float.BF16):
+        if instruction.has(kind):
+            return _approximate_half(instruction, function, kind)
     read, write = read_single(source, instruction), write_word(destination)
 
     def run(port: Port[Value]) -> None:
@@ -173,6 +191,21 @@ def approximate(instruction: Instruction) -> Action:
         # The unit takes denormals as zeros and gives none (RCP keeps them only where it is scaled around).
         value = algebra.approximate(function, algebra.flush_denormals(read(port)))
         write(port, algebra.view_bits(algebra.flush_denormals(value)))
+
+    return run
+
+
+def _approximate_half(instruction: Instruction, function: str, kind: Float) -> Action:
+    """MUFU on a half or a bfloat16, through singles."""
+    destination, source = instruction.operands[:2]
+    read, write = read_half(source, kind, instruction), write_word(destination)
+
+    def run(port: Port[Value]) -> None:
+        port.mark_inexact()
+        algebra = port.algebra
+        single = algebra.convert_float(read(port), Float.F32, Rounding.NEAREST)
+        value = algebra.convert_float(algebra.approximate(function, single), kind, Rounding.NEAREST)
+        write(port, half_bits(algebra, value, kind))
 
     return run
 
@@ -226,8 +259,3 @@ def _between(port: Port[Value], value: Value, low: int, high: int) -> Value:
     algebra = port.algebra
     distance = algebra.subtract(value, algebra.word(low))
     return algebra.less_unsigned(distance, algebra.word(high - low + 1))
-
-
-def swizzled_add(instruction: Instruction) -> Action:
-    """FSWZADD: adds with signs by lane in its quad: P a + b, N -a + b (as `NPPN...`), or b - a."""
-    raise unsupported(instruction, "quad signs are not known")

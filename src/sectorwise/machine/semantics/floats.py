@@ -134,6 +134,13 @@ def saturate(algebra: Algebra[Value], value: Value, kind: Float) -> Value:
     return algebra.select(algebra.float_less(zero, value), clamped, zero)
 
 
+def drop_negative(algebra: Algebra[Value], value: Value, kind: Float) -> Value:
+    """RELU: zero for what is below zero or is a negative zero; NaN stays."""
+    zero = algebra.number(0.0, kind)
+    keeps = algebra.bit_or(algebra.float_less(zero, value), algebra.is_nan(value))
+    return algebra.select(keeps, value, zero)
+
+
 def compare_floats(algebra: Algebra[Value], comparison: str, a: Value, b: Value) -> Value:
     """The sixteen comparisons; those that end in U also hold where either is NaN."""
     match comparison:

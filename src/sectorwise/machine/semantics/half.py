@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import Constant, FloatImmediate, Immediate, Predicate, Register
@@ -15,19 +16,20 @@ from sectorwise.machine.operands import (
     write_predicate,
     write_word,
 )
-from sectorwise.machine.semantics.floats import FLOAT_COMPARISONS, compare_floats, extreme_bits, saturate
+from sectorwise.machine.semantics.floats import FLOAT_COMPARISONS, compare_floats, drop_negative, extreme_bits, saturate
 from sectorwise.machine.semantics.predicates import COMBINATIONS, combine, pick
 
 if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction, Operand
     from sectorwise.machine.algebra import Algebra, Value
-    from sectorwise.machine.operands import Action
+    from sectorwise.machine.operands import Action, Reader
     from sectorwise.machine.port import Port
 
 Pair = tuple["Value", "Value"]
 PairReader = Callable[["Port[Value]"], Pair]
 
-_SELECTIONS = {"H0_H0": (0, 0), "H1_H1": (16, 16), "H0_H1": (0, 16), "H1_H0": (0, 16), "H0_NH1": (0, 16)}
+# The upper half's choice is named first: H0_NH1 swaps the halves and negates what becomes the lower one.
+_SELECTIONS = {"H0_H0": (0, 0), "H1_H1": (16, 16), "H0_H1": (16, 0), "H1_H0": (0, 16), "H0_NH1": (16, 0)}
 
 
 def format_of(instruction: Instruction) -> Float:
@@ -48,17 +50,18 @@ def values_of(instruction: Instruction, operands: tuple[Operand, ...], kind: Flo
             if not isinstance(lower, FloatImmediate | Immediate):
                 lower = upper
             bits = float_bits(upper, kind, 0) << 16 | float_bits(lower, kind, 0)
-            readers.append(_read_bits(bits, kind))
+            readers.append(_read_bits(bits, kind, flushes=instruction.has("FTZ")))
             continue
         place += 1
         readers.append(_read_packed(instruction, operand, kind))
     return readers
 
 
-def _read_bits(bits: int, kind: Float) -> PairReader:
+def _read_bits(bits: int, kind: Float, *, flushes: bool) -> PairReader:
     def run(port: Port[Value]) -> Pair:
         algebra = port.algebra
-        return algebra.view_float(algebra.word(bits & 0xFFFF), kind), algebra.view_float(algebra.word(bits >> 16), kind)
+        low, high = (algebra.view_float(algebra.word(half), kind) for half in (bits & 0xFFFF, bits >> 16))
+        return (algebra.flush_denormals(low), algebra.flush_denormals(high)) if flushes else (low, high)
 
     return run
 
@@ -73,7 +76,7 @@ def _read_packed(instruction: Instruction, operand: Operand, kind: Float) -> Pai
         raise unsupported(instruction, "a single among packed operands is not known")
     clears, flips = (0x7FFF7FFF if operand.absolute else None), (0x80008000 if operand.negate else None)
     if "H0_NH1" in suffixes:
-        flips = 0x80000000
+        flips = (flips or 0) ^ 0x80000000
 
     def half(algebra: Algebra[Value], word: Value, shift: int) -> Value:
         bits = algebra.shift_right(word, algebra.word(shift)) if shift else word
@@ -91,6 +94,30 @@ def _read_packed(instruction: Instruction, operand: Operand, kind: Float) -> Pai
     return run
 
 
+def read_half(operand: Operand, kind: Float, instruction: Instruction) -> Reader:
+    """A reader of one half with its sign modifiers: the one that the operand selects, the low one if none."""
+    if isinstance(operand, FloatImmediate | Immediate):
+        number = float_bits(operand, kind, 0)
+        return lambda port: port.algebra.view_float(port.algebra.word(number), kind)
+    if not isinstance(operand, Register | Constant):
+        raise unsupported(instruction, "a half is expected")
+    read = raw_word(operand)
+    shift = 16 if any(name.startswith("H1") for name in operand.suffixes) else 0
+    clears, flips = operand.absolute, operand.negate
+
+    def run(port: Port[Value]) -> Value:
+        algebra, bits = port.algebra, read(port)
+        if shift:
+            bits = algebra.shift_right(bits, algebra.word(shift))
+        if clears:
+            bits = algebra.bit_and(bits, algebra.word(0x7FFF))
+        if flips:
+            bits = algebra.bit_xor(bits, algebra.word(0x8000))
+        return algebra.view_float(bits, kind)
+
+    return run
+
+
 def half_bits(algebra: Algebra[Value], value: Value, kind: Float) -> Value:
     """The 16 bits of a half or of a bfloat16 that is carried as a single."""
     bits = algebra.view_bits(value)
@@ -103,25 +130,46 @@ def pack(algebra: Algebra[Value], low: Value, high: Value, kind: Float) -> Value
     return algebra.bit_or(half_bits(algebra, low, kind), upper)
 
 
-def fma_half(algebra: Algebra[Value], a: Value, b: Value, c: Value, kind: Float) -> Value:
+def fma_half(algebra: Algebra[Value], a: Value, b: Value, c: Value, kind: Float, *, flushes: bool = False) -> Value:
     """The value of a * b + c, rounded once to the format."""
-    if kind is Float.F16:
+    if kind is Float.F16 and not flushes:
         return algebra.float_fma(a, b, c, Rounding.NEAREST)
-    return algebra.convert_float(algebra.float_fma(a, b, c, Rounding.ODD), kind, Rounding.NEAREST)
+    first, second, third = (_widen(algebra, value, kind) for value in (a, b, c))
+    return _narrow(algebra, algebra.float_fma(first, second, third, Rounding.ODD), kind)
 
 
-def add_half(algebra: Algebra[Value], a: Value, b: Value, kind: Float) -> Value:
+def add_half(algebra: Algebra[Value], a: Value, b: Value, kind: Float, *, flushes: bool = False) -> Value:
     """The sum a + b, rounded once to the format."""
-    if kind is Float.F16:
+    if kind is Float.F16 and not flushes:
         return algebra.float_add(a, b, Rounding.NEAREST)
-    return algebra.convert_float(algebra.float_add(a, b, Rounding.ODD), kind, Rounding.NEAREST)
+    return _narrow(algebra, algebra.float_add(_widen(algebra, a, kind), _widen(algebra, b, kind), Rounding.ODD), kind)
 
 
-def multiply_half(algebra: Algebra[Value], a: Value, b: Value, kind: Float) -> Value:
+def multiply_half(algebra: Algebra[Value], a: Value, b: Value, kind: Float, *, flushes: bool = False) -> Value:
     """The product a * b, rounded once to the format."""
-    if kind is Float.F16:
+    if kind is Float.F16 and not flushes:
         return algebra.float_multiply(a, b, Rounding.NEAREST)
-    return algebra.convert_float(algebra.float_multiply(a, b, Rounding.ODD), kind, Rounding.NEAREST)
+    product = algebra.float_multiply(_widen(algebra, a, kind), _widen(algebra, b, kind), Rounding.ODD)
+    return _narrow(algebra, product, kind)
+
+
+_TINY_HALF = 2.0**-14 - 2.0**-26
+"""Below this, rounding to the eleven bits of a half stays below the smallest normal one, if exponents had no end."""
+
+
+def _widen(algebra: Algebra[Value], value: Value, kind: Float) -> Value:
+    return algebra.convert_float(value, Float.F32, Rounding.NEAREST) if kind is Float.F16 else value
+
+
+def _narrow(algebra: Algebra[Value], odd: Value, kind: Float) -> Value:
+    """A single that is rounded to odd, as a half whose tiny values are flushed, or as a bfloat16."""
+    rounded = algebra.convert_float(odd, kind, Rounding.NEAREST)
+    if kind is not Float.F16:
+        return rounded
+    size = algebra.view_float(algebra.bit_and(algebra.view_bits(odd), algebra.word(0x7FFFFFFF)), Float.F32)
+    is_tiny = algebra.float_less(size, algebra.number(_TINY_HALF, Float.F32))
+    zero = algebra.bit_and(algebra.view_bits(rounded), algebra.word(0x8000))
+    return algebra.select(is_tiny, algebra.view_float(zero, Float.F16), rounded)
 
 
 def add_packed(algebra: Algebra[Value], a: Value, b: Value, kind: Float) -> Value:
@@ -142,9 +190,7 @@ def _finish(instruction: Instruction, kind: Float) -> Callable[[Algebra[Value], 
         if saturates:
             value = saturate(algebra, value, kind)
         if relu:
-            zero = algebra.number(0.0, kind)
-            keeps = algebra.bit_or(algebra.float_less(zero, value), algebra.is_nan(value))
-            value = algebra.select(keeps, value, zero)
+            value = drop_negative(algebra, value, kind)
         return value
 
     return run
@@ -152,15 +198,17 @@ def _finish(instruction: Instruction, kind: Float) -> Callable[[Algebra[Value], 
 
 def multiply_add(instruction: Instruction) -> Action:
     """HFMA2, HFMA2.MMA: two fused multiply-adds."""
+    if instruction.has("OOB"):
+        raise unsupported(instruction, "operands out of bounds are not known")
     kind = format_of(instruction)
+    flushes = instruction.has("FTZ")
     a, b, c = values_of(instruction, instruction.operands[1:], kind)[:3]
     write, finish = write_word(instruction.operands[0]), _finish(instruction, kind)
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
-        halves = [
-            finish(algebra, fma_half(algebra, x, y, z, kind)) for x, y, z in zip(a(port), b(port), c(port), strict=True)
-        ]
+        triples = zip(a(port), b(port), c(port), strict=True)
+        halves = [finish(algebra, fma_half(algebra, x, y, z, kind, flushes=flushes)) for x, y, z in triples]
         write(port, pack(algebra, halves[0], halves[1], kind))
 
     return run
@@ -169,6 +217,7 @@ def multiply_add(instruction: Instruction) -> Action:
 def add(instruction: Instruction) -> Action:
     """HADD2: two sums; HADD2.F32 widens the low halves and adds as singles."""
     kind = format_of(instruction)
+    flushes = instruction.has("FTZ")
     a, b = values_of(instruction, instruction.operands[1:], kind)[:2]
     write, finish = write_word(instruction.operands[0]), _finish(instruction, kind)
     if instruction.has("F32"):
@@ -183,7 +232,7 @@ def add(instruction: Instruction) -> Action:
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
         pairs = zip(a(port), b(port), strict=True)
-        halves = [finish(algebra, add_half(algebra, x, y, kind)) for x, y in pairs]
+        halves = [finish(algebra, add_half(algebra, x, y, kind, flushes=flushes)) for x, y in pairs]
         write(port, pack(algebra, halves[0], halves[1], kind))
 
     return run
@@ -192,13 +241,14 @@ def add(instruction: Instruction) -> Action:
 def multiply(instruction: Instruction) -> Action:
     """HMUL2: two products."""
     kind = format_of(instruction)
+    flushes = instruction.has("FTZ")
     a, b = values_of(instruction, instruction.operands[1:], kind)[:2]
     write, finish = write_word(instruction.operands[0]), _finish(instruction, kind)
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
         pairs = zip(a(port), b(port), strict=True)
-        halves = [finish(algebra, multiply_half(algebra, x, y, kind)) for x, y in pairs]
+        halves = [finish(algebra, multiply_half(algebra, x, y, kind, flushes=flushes)) for x, y in pairs]
         write(port, pack(algebra, halves[0], halves[1], kind))
 
     return run
@@ -261,30 +311,46 @@ def set_register(instruction: Instruction) -> Action:
 
 
 def minimum_maximum(instruction: Instruction) -> Action:
-    """HMNMX2, VHMNMX: the smallest of two or three where the predicate holds, else the largest."""
+    """HMNMX2, VHMNMX: the smallest of two or three where the predicate holds, else the largest.
+
+    With XORSIGN the sign is the product of both signs, and NaN is written as it always is.
+    """
     kind = format_of(instruction)
     values = tuple(operand for operand in instruction.operands[1:] if not isinstance(operand, Predicate))
     choice = [operand for operand in instruction.operands[1:] if isinstance(operand, Predicate)][-1]
     readers = values_of(instruction, values, kind)
     minimum, write, keeps_nan = read_predicate(choice), write_word(instruction.operands[0]), instruction.has("NAN")
-    if instruction.has("XORSIGN"):
-        raise unsupported(instruction, "XORSIGN is not known")
+    takes_signs = instruction.has("XORSIGN")
+    signs = values_of(instruction, tuple(_without_sign(value) for value in values), kind)[:2] if takes_signs else []
 
-    def extreme(algebra: Algebra[Value], x: Value, y: Value, smaller: Value) -> Value:
+    def extreme(algebra: Algebra[Value], x: Value, y: Value, smaller: Value, sign: Value | None) -> Value:
         bits = extreme_bits(algebra, x, y, smaller)
         bits = algebra.shift_right(bits, algebra.word(16)) if kind is Float.BF16 else bits
+        if sign is not None:
+            bits = algebra.bit_or(algebra.bit_and(bits, algebra.word(0x7FFF)), sign)
         nan_x, nan_y = algebra.is_nan(x), algebra.is_nan(y)
         lost = algebra.bit_or(nan_x, nan_y) if keeps_nan else algebra.bit_and(nan_x, nan_y)
-        return algebra.select(lost, algebra.word(0x7FFF), bits)
+        return algebra.view_float(algebra.select(lost, algebra.word(0x7FFF), bits), kind)
 
     def run(port: Port[Value]) -> None:
         algebra, smaller = port.algebra, minimum(port)
         first, *others = (read(port) for read in readers)
-        halves = list(first)
+        halves, products = list(first), [None, None] if not takes_signs else _multiply_signs(port, signs, kind)
         for other in others:
-            halves = [
-                algebra.view_float(extreme(algebra, x, y, smaller), kind) for x, y in zip(halves, other, strict=True)
-            ]
+            halves = [extreme(algebra, x, y, smaller, sign) for x, y, sign in zip(halves, other, products, strict=True)]
         write(port, pack(algebra, halves[0], halves[1], kind))
 
     return run
+
+
+def _without_sign(operand: Operand) -> Operand:
+    """The operand as it lies in the register."""
+    return replace(operand, absolute=False, negate=False) if isinstance(operand, Register | Constant) else operand
+
+
+def _multiply_signs(port: Port[Value], readers: list[PairReader], kind: Float) -> list[Value | None]:
+    algebra, (a, b) = port.algebra, (read(port) for read in readers)
+    differs = [
+        algebra.bit_xor(half_bits(algebra, x, kind), half_bits(algebra, y, kind)) for x, y in zip(a, b, strict=True)
+    ]
+    return [algebra.bit_and(bits, algebra.word(0x8000)) for bits in differs]

@@ -45,16 +45,8 @@ def _negates(operand: Operand) -> bool:
 def _wide_term(operand: Operand) -> Reader:
     """A word as a long with what it adds to a carry chain: `-x` is `~x + 1`, carried past bit 31 where x is zero."""
     if _negates(operand):
-        assert isinstance(operand, Register | Constant)  # noqa: S101 - narrows the type
-        read = read_word(replace(operand, negate=False))
-
-        def negative(port: Port[Value]) -> Value:
-            algebra = port.algebra
-            return algebra.add(algebra.extend_zero(algebra.invert(read(port))), algebra.long(1))
-
-        return negative
-    read = read_word(operand)
-    return lambda port: port.algebra.extend_zero(read(port))
+        return _complemented(read_word(_unsigned_form(operand)))
+    return _extended(read_word(operand))
 
 
 def add3(instruction: Instruction) -> Action:
@@ -239,11 +231,15 @@ def shift_add(instruction: Instruction) -> Action:
     if not isinstance(shift_operand, Immediate):
         raise unsupported(instruction, "the shift is no immediate")
     count = shift_operand.value & 31
-    shifted = _shifted(instruction, values, count)
     write = write_word(destination)
     carry_out = carries_out[0] if carries_out else None
-    if carry_out and _negates(values[1]):
-        return _subtract_carrying(write, carry_out, shifted, values[1], carries_in)
+    if instruction.has("HI") and _negates(values[0]):
+        raise unsupported(instruction, "a negated 64-bit shift is not known")
+    if carry_out and (_negates(values[0]) or _negates(values[1])):
+        shifted = _shifted(instruction, [_unsigned_form(values[0]), *values[1:]], count)
+        terms = [_complemented(shifted) if _negates(values[0]) else _extended(shifted), _wide_term(values[1])]
+        return _add_long_terms(write, carry_out, terms, carries_in)
+    shifted = _shifted(instruction, values, count)
     base = None if is_zero(values[1]) else read_word(values[1])
 
     def run(port: Port[Value]) -> None:
@@ -263,15 +259,28 @@ def shift_add(instruction: Instruction) -> Action:
     return run
 
 
-def _subtract_carrying(
-    write: Writer, carry_out: Writer, shifted: Reader, base: Operand, carries_in: list[Reader]
-) -> Action:
-    """A shifted word less another, with the carry of `~base + 1`."""
-    negative = _wide_term(base)
+def _extended(read: Reader) -> Reader:
+    return lambda port: port.algebra.extend_zero(read(port))
+
+
+def _complemented(read: Reader) -> Reader:
+    """A word's negative as it enters a carry chain: `~x + 1`, in 33 bits."""
+
+    def run(port: Port[Value]) -> Value:
+        algebra = port.algebra
+        return algebra.add(algebra.extend_zero(algebra.invert(read(port))), algebra.long(1))
+
+    return run
+
+
+def _add_long_terms(write: Writer, carry_out: Writer, terms: list[Reader], carries_in: list[Reader]) -> Action:
+    """The low word of a sum of longs, and whether it goes beyond a word."""
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
-        total = algebra.add(algebra.extend_zero(shifted(port)), negative(port))
+        total = terms[0](port)
+        for term in terms[1:]:
+            total = algebra.add(total, term(port))
         for carry in carries_in:
             total = algebra.add(total, algebra.extend_zero(algebra.from_predicate(carry(port))))
         write(port, algebra.low(total))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sectorwise.binary.ir import Constant, Predicate, SpecialRegister
+from sectorwise.binary.ir import Constant, Predicate, SpecialRegister, Target
 from sectorwise.machine.operands import (
     read_long,
     read_predicate,
@@ -12,6 +12,7 @@ from sectorwise.machine.operands import (
     split_predicates,
     unsupported,
     write_long,
+    write_predicate,
     write_word,
 )
 
@@ -51,15 +52,34 @@ def choose(instruction: Instruction) -> Action:
 
 
 def to_uniform(instruction: Instruction) -> Action:
-    """R2UR: a register of the lowest active lane, for the whole warp."""
-    _, rest = split_predicates(instruction)
+    """R2UR: a register of the lowest active lane, for the whole warp; a predicate tells lanes that hold another value.
+
+    With OR the predicate stays true where it is: so several registers are compared.
+    """
+    predicates, rest = split_predicates(instruction)
     read, write = read_word(rest[1]), write_word(rest[0])
-    return lambda port: write(port, port.algebra.first_active(read(port), port.active()))
+    write_other = write_predicate(predicates[0]) if predicates else None
+    before = read_predicate(predicates[0]) if predicates and instruction.has("OR") else None
+
+    def run(port: Port[Value]) -> None:
+        algebra, value = port.algebra, read(port)
+        chosen = algebra.first_active(value, port.active())
+        write(port, chosen)
+        if write_other:
+            other = algebra.invert(algebra.equal(value, chosen))
+            write_other(port, other if before is None else algebra.bit_or(other, before(port)))
+
+    return run
 
 
-def predicate_to_uniform(instruction: Instruction) -> Action:
-    """R2UP, UP2UR and their like are not known."""
-    raise unsupported(instruction, "this move is not known")
+def load_code_address(instruction: Instruction) -> Action:
+    """LEPC: the address of a place in the code, as a long; kernels start at 0."""
+    targets = [operand.offset for operand in instruction.operands if isinstance(operand, Target)]
+    if None in targets:
+        raise unsupported(instruction, "the place is not in this kernel")
+    offset = targets[0] if targets else instruction.offset
+    write = write_long(instruction.operands[0])
+    return lambda port: write(port, port.algebra.long(offset or 0))
 
 
 def _read_special(port: Port[Value], name: str) -> Value:

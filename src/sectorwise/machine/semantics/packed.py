@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from sectorwise.binary.ir import Predicate, Register
+from sectorwise.binary.ir import FloatImmediate, Immediate, Predicate, Register
 from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.operands import is_zero, read_predicate, read_word, unsupported, write_word
-from sectorwise.machine.semantics.floats import read_single, rounding_of
+from sectorwise.machine.semantics.floats import drop_negative, read_single, rounding_of
 from sectorwise.machine.semantics.minima import less
 
 if TYPE_CHECKING:
-    from sectorwise.binary.ir import Instruction
+    from sectorwise.binary.ir import Instruction, Operand
     from sectorwise.machine.algebra import Algebra, Value
     from sectorwise.machine.operands import Action, Reader
     from sectorwise.machine.port import Port
@@ -212,13 +212,17 @@ def pack_floats_as_integers(instruction: Instruction) -> Action:
 
 def round_to_tf32(instruction: Instruction) -> Action:
     """F2FP.TF32.F32: a single rounded to ten fraction bits."""
+    if instruction.has("SATFINITE"):
+        raise unsupported(instruction, "saturation is not known here")
     destination, source = instruction.operands[:2]
     read, write = read_single(source, instruction), write_word(destination)
-    nearest = rounding_of(instruction) is Rounding.NEAREST
+    nearest, relu = rounding_of(instruction) is Rounding.NEAREST, instruction.has("RELU")
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
         value = read(port)
+        if relu:
+            value = drop_negative(algebra, value, Float.F32)
         bits = algebra.view_bits(value)
         if nearest:
             odd = algebra.bit_and(algebra.shift_right(bits, algebra.word(13)), algebra.word(1))
@@ -232,23 +236,27 @@ def round_to_tf32(instruction: Instruction) -> Action:
 
 
 def pack_bytes(instruction: Instruction) -> Action:
-    """F2FP to E4M3 or E5M2: two singles to 8-bit floats, saturated, the second lowest, below the low half of c."""
+    """F2FP to E4M3 or E5M2: two singles or halves to 8-bit floats, saturated, the second below the low half of c."""
     small = instruction.has("E4M3")
-    if (
-        not instruction.has("SATFINITE")
-        or not instruction.has("F32")
-        or rounding_of(instruction) is not Rounding.NEAREST
-    ):
+    if not instruction.has("SATFINITE") or rounding_of(instruction) is not Rounding.NEAREST:
         raise unsupported(instruction, "only saturated rounding to nearest is known")
-    destination, a, b, c = instruction.operands
-    first, second, third = read_single(a, instruction), read_single(b, instruction), read_word(c)
+    destination, *values, c = instruction.operands
+    if instruction.has("F32") and len(values) == 2:
+        first, second = (read_single(value, instruction) for value in values)
+    elif instruction.has("F16") and len(values) == 1:
+        pair = values[0]
+        if isinstance(pair, FloatImmediate | Immediate):
+            # Printed as one single, though it is two halves.
+            pair = Immediate(instruction.encoding >> 32 & 0xFFFFFFFF)
+        first, second = _read_half(pair, 16), _read_half(pair, 0)
+    else:
+        raise unsupported(instruction, "two singles or a pair of halves is expected")
+    third = read_word(c)
     write, relu = write_word(destination), instruction.has("RELU")
 
     def byte(algebra: Algebra[Value], value: Value) -> Value:
         if relu:
-            zero = algebra.number(0.0, Float.F32)
-            keeps = algebra.bit_or(algebra.float_less(zero, value), algebra.is_nan(value))
-            value = algebra.select(keeps, value, zero)
+            value = drop_negative(algebra, value, Float.F32)
         # E5M2 is a half cut short. E4M3 has the exponent range of a half that is 2**-8 as large.
         scaled = algebra.float_multiply(value, algebra.number(2.0**-8 if small else 1.0, Float.F32), Rounding.ODD)
         half = algebra.view_bits(algebra.convert_float(scaled, Float.F16, Rounding.ODD))
@@ -269,12 +277,30 @@ def pack_bytes(instruction: Instruction) -> Action:
     return run
 
 
+def _read_half(operand: Operand, start: int) -> Reader:
+    """A reader of one f16 of a pair, as a single."""
+    read = read_word(operand)
+
+    def run(port: Port[Value]) -> Value:
+        algebra = port.algebra
+        half = algebra.view_float(algebra.shift_right(read(port), algebra.word(start)), Float.F16)
+        return algebra.convert_float(half, Float.F32, Rounding.NEAREST)
+
+    return run
+
+
 def unpack_bytes(instruction: Instruction) -> Action:
     """F2FP.F16.E4M3 or E5M2.UNPACK_B: two 8-bit floats, exactly as halves."""
     if not instruction.has("F16"):
         raise unsupported(instruction, "only halves are known")
     destination, source = instruction.operands[:2]
     read, write, small = read_word(source), write_word(destination), instruction.has("E4M3")
+    relu = instruction.has("RELU")
+
+    def kept(algebra: Algebra[Value], bits: Value) -> Value:
+        if not relu:
+            return bits
+        return algebra.view_bits(drop_negative(algebra, algebra.view_float(bits, Float.F16), Float.F16))
 
     def half(algebra: Algebra[Value], word: Value, place: int) -> Value:
         byte = field(algebra, word, 8 * place, 8, signed=False)
@@ -290,7 +316,7 @@ def unpack_bytes(instruction: Instruction) -> Action:
 
     def run(port: Port[Value]) -> None:
         algebra, word = port.algebra, read(port)
-        high = algebra.shift_left(half(algebra, word, 1), algebra.word(16))
-        write(port, algebra.bit_or(half(algebra, word, 0), high))
+        low, high = (kept(algebra, half(algebra, word, place)) for place in (0, 1))
+        write(port, algebra.bit_or(low, algebra.shift_left(high, algebra.word(16))))
 
     return run

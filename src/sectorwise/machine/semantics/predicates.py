@@ -116,7 +116,8 @@ def set_predicate(instruction: Instruction) -> Action:
 
 
 def predicates_to_register(instruction: Instruction) -> Action:
-    """P2R: puts predicates P0 to P6, as far as the mask asks, into a register's byte (B1 to B3) over `a`."""
+    """P2R, UP2UR: puts predicates 0 to 6, as far as the mask asks, into a register's byte (B1 to B3) over `a`."""
+    uniform = instruction.opcode.startswith("U")
     destination, _, a, mask = instruction.operands
     if not isinstance(mask, Immediate):
         raise unsupported(instruction, "the mask is no immediate")
@@ -129,7 +130,7 @@ def predicates_to_register(instruction: Instruction) -> Action:
         algebra = port.algebra
         result = algebra.bit_and(base(port), algebra.word(kept))
         for bit in wanted:
-            value = algebra.from_predicate(port.read_predicate(bit))
+            value = algebra.from_predicate(port.read_predicate(bit, uniform=uniform))
             result = algebra.bit_or(result, algebra.shift_left(value, algebra.word(bit + shift)))
         write(port, result)
 
@@ -137,7 +138,7 @@ def predicates_to_register(instruction: Instruction) -> Action:
 
 
 def register_to_predicates(instruction: Instruction) -> Action:
-    """R2P: takes predicates P0 to P6, as far as the mask asks, from a register's byte."""
+    """R2P, R2UP: takes predicates 0 to 6, as far as the mask asks, from a register's byte."""
     _, a, mask = instruction.operands
     if not isinstance(mask, Immediate):
         raise unsupported(instruction, "the mask is no immediate")

@@ -1,0 +1,73 @@
+"""Turns a bound launch into its execution by the engine that is fastest for it: both give the same result."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from sectorwise.machine import numpy_engine
+from sectorwise.machine.execution import Engine
+from sectorwise.machine.native.unsupported import UnsupportedError
+from sectorwise.machine.native_engine import execute_native
+from sectorwise.machine.numpy_engine import WorkLimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sectorwise.binding import BoundLaunch
+    from sectorwise.machine.execution import Execution, ExecutionOptions
+
+SMALL_THREADS = 1 << 17
+"""Launches of more threads than this are always worth machine code."""
+
+SMALL_WORK = 2500
+"""NumPy runs so many instructions in less time than it takes to make machine code."""
+
+
+def execute(
+    bound: BoundLaunch, options: ExecutionOptions, progress: Callable[[int, int], None] | None = None
+) -> Execution:
+    """Runs every lane of every warp of every block.
+
+    `progress` is called with the number of blocks done and in total. Launches that turn out to be short run in the
+    reference engine, others as machine code; what machine code does not do runs in the reference engine again.
+
+    Raises:
+        StepLimitError: a warp ran more instructions than `options.step_limit`; the text names the line.
+        UnsupportedError: `options.engine` is NATIVE, and machine code does not do something of this launch.
+    """
+    match options.engine:
+        case Engine.REFERENCE:
+            return numpy_engine.execute(bound, options, progress)
+        case Engine.NATIVE:
+            return execute_native(bound, options, progress)
+        case Engine.AUTOMATIC:
+            return _execute_fastest(bound, options, progress)
+
+
+def _execute_fastest(
+    bound: BoundLaunch, options: ExecutionOptions, progress: Callable[[int, int], None] | None
+) -> Execution:
+    show = None if progress is None else _only_forward(progress)
+    if bound.launch.blocks_total * bound.launch.threads_per_block <= SMALL_THREADS:
+        try:
+            return numpy_engine.execute(bound, replace(options, work_limit=SMALL_WORK), show)
+        except WorkLimitError:
+            pass
+    try:
+        return execute_native(bound, options, show)
+    except UnsupportedError:
+        return numpy_engine.execute(bound, options, show)
+
+
+def _only_forward(progress: Callable[[int, int], None]) -> Callable[[int, int], None]:
+    """A progress that does not fall back where a launch is begun again."""
+    furthest = 0
+
+    def show(done: int, total: int) -> None:
+        nonlocal furthest
+        if done > furthest:
+            furthest = done
+            progress(done, total)
+
+    return show

@@ -1,0 +1,142 @@
+"""Turns a kernel's decoded blocks into a flow graph: where each may lead, and which slots are live there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sectorwise.binary.ir import TRUE_PREDICATE, Constant, Predicate, Register, Target
+from sectorwise.machine.native.trace import Marks, trace_step
+from sectorwise.machine.native.unsupported import UnsupportedError
+from sectorwise.machine.program import BasicBlock, Program, block_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from sectorwise.binary.ir import Instruction
+    from sectorwise.machine.program import Step
+
+_INDIRECT = frozenset({"BRX", "BRXU", "JMX", "JMXU"})
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """All basic blocks that can be reached, by their first instruction; where each may lead; what instructions do."""
+
+    blocks: dict[int, BasicBlock]
+    leads: dict[int, tuple[int, ...]]
+    marks: dict[int, Marks]
+
+    def steps(self) -> Iterator[Step]:
+        """All instructions."""
+        for block in self.blocks.values():
+            yield from steps_of(block)
+
+
+def steps_of(block: BasicBlock) -> tuple[Step, ...]:
+    """The instructions of a block, its last included."""
+    return block.steps if block.terminator is None else (*block.steps, block.terminator)
+
+
+def find_flow(program: Program) -> Flow:
+    """The flow graph of a kernel.
+
+    Raises:
+        UnsupportedError: it leads to places that are not known, or has instructions that are not.
+    """
+    blocks: dict[int, BasicBlock] = {}
+    leads: dict[int, tuple[int, ...]] = {}
+    waiting = [0]
+    returns = tuple(
+        instruction.index + 1 for instruction in program.kernel.instructions if instruction.opcode == "CALL"
+    )
+    while waiting:
+        start = waiting.pop()
+        if start in blocks:
+            continue
+        if start >= len(program.kernel.instructions):
+            raise UnsupportedError("code that runs off its end")
+        block = block_at(program, start)
+        blocks[start] = block
+        try:
+            leads[start] = _successors(program, block, returns)
+        except UnsupportedError:
+            # Whoever comes here gives up, so it leads nowhere.
+            leads[start] = ()
+        waiting.extend(leads[start])
+    blocks = dict(sorted(blocks.items()))
+    marks: dict[int, Marks] = {}
+    for block in blocks.values():
+        for step in steps_of(block):
+            marks[step.instruction.index] = trace_step(step)
+    return Flow(blocks, leads, marks)
+
+
+def is_conditional(step: Step) -> bool:
+    """Whether some lanes may go on behind a branch or exit."""
+    instruction = step.instruction
+    if step.guard_slot is not None or instruction.has("DIV") or instruction.has("CONV"):
+        return True
+    if instruction.opcode not in ("BRA", "JMP", "EXIT"):
+        return False
+    return any(
+        isinstance(operand, Predicate) and (operand.index != TRUE_PREDICATE or operand.negate)
+        for operand in instruction.operands
+    )
+
+
+def direct_target(program: Program, instruction: Instruction) -> int:
+    """The place that a branch or call names."""
+    target = next((operand for operand in instruction.operands if isinstance(operand, Target)), None)
+    place = None if target is None or target.offset is None else program.index_of_offset.get(target.offset)
+    if place is None:
+        raise UnsupportedError(f"{instruction.text}: the target is not in the kernel")
+    return place
+
+
+def _successors(program: Program, block: BasicBlock, returns: tuple[int, ...]) -> tuple[int, ...]:
+    if block.terminator is None:
+        return (block.stop,)
+    instruction = block.terminator.instruction
+    if instruction.opcode == "ENDCOLLECTIVE" or instruction.has("COLLECTIVE"):
+        raise UnsupportedError(instruction.text)
+    behind = (block.stop,) if is_conditional(block.terminator) else ()
+    match instruction.opcode:
+        case "BRA" | "JMP":
+            return (direct_target(program, instruction), *behind)
+        case "EXIT" | "KILL" | "BPT":
+            return behind
+        case "CALL":
+            if any(isinstance(operand, Register | Constant) for operand in instruction.operands):
+                raise UnsupportedError("an indirect call")
+            return (direct_target(program, instruction), *behind)
+        case "RET":
+            return (*returns, *behind)
+        case opcode if opcode in _INDIRECT:
+            places = tuple(program.index_of_offset[offset] for offset in instruction.branch_targets)
+            if not places:
+                raise UnsupportedError("a branch to places that are not known")
+            return (*places, *behind)
+        case _:
+            return (block.stop,)
+
+
+def find_live(
+    leads: Mapping[int, tuple[int, ...]], needs: Mapping[int, set[int]], writes: Mapping[int, set[int]]
+) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
+    """Slots that are live where each block begins, and where it ends."""
+    begins = {start: set(needs[start]) for start in leads}
+    ends: dict[int, set[int]] = {start: set() for start in leads}
+    before: dict[int, list[int]] = {start: [] for start in leads}
+    for start, successors in leads.items():
+        for successor in successors:
+            before[successor].append(start)
+    waiting = list(leads)
+    while waiting:
+        start = waiting.pop()
+        ends[start] = set().union(*(begins[successor] for successor in leads[start]))
+        live = needs[start] | (ends[start] - writes[start])
+        if live != begins[start]:
+            begins[start] = live
+            waiting.extend(before[start])
+    return begins, ends

@@ -1,0 +1,130 @@
+"""Turns a kernel's `run` into a routine that runs whole blocks: warps in turn, barriers, one block after another."""
+
+from __future__ import annotations
+
+from sectorwise.machine.native.code import Code
+from sectorwise.machine.native.layout import (
+    CONTEXT,
+    GAVE_UP,
+    GROUP,
+    OUT_OF_FUEL,
+    RUNS,
+    WARP,
+    WARP_BYTES,
+    WORD_ROW,
+)
+from sectorwise.machine.native.trace import VECTOR_SPECIALS
+
+SLICE = 1 << 20
+"""Instructions that a warp runs before the next has its turn: a warp may wait for another in a loop."""
+
+ENTRY = "blocks"
+
+
+def write_loop() -> Code:
+    """Runs blocks `first` to before `last`; gives the block at which it stopped (`stop` in the context says why)."""
+    code = Code(ENTRY, "i64", "ptr %ctx, i64 %first, i64 %last", attributes="", linkage="")
+    place = code.variable("i64", "%first")
+    with code.loop() as behind:
+        block = code.load("i64", place)
+        code.leave(behind, code.value(f"icmp sge i64 {block}, %last"))
+        _open_block(code, block)
+        _run_block(code, block)
+        code.store("i64", code.value(f"add i64 {block}, 1"), place)
+    code.give("%last")
+    return code
+
+
+def _warp_count(code: Code) -> str:
+    return code.load("i64", "%ctx", CONTEXT["warp_count"])
+
+
+def _warp(code: Code, number: str) -> str:
+    warps = code.load("ptr", "%ctx", CONTEXT["warps"])
+    return code.at(warps, code.value(f"mul i64 {number}, {WARP_BYTES}"))
+
+
+def _state(code: Code, number: str) -> str:
+    size = code.load("i64", "%ctx", CONTEXT["state_bytes"])
+    return code.at(code.load("ptr", "%ctx", CONTEXT["states"]), code.value(f"mul i64 {number}, {size}"))
+
+
+def _open_block(code: Code, block: str) -> None:
+    """Fresh state: the block's place in the grid, zeroed memories, one group a warp at the first instruction."""
+    code.store("i64", block, "%ctx", CONTEXT["block_number"])
+    grid_x, grid_y = (code.load("i64", "%ctx", CONTEXT[f"grid_{axis}"]) for axis in "xy")
+    rows = code.value(f"udiv i64 {block}, {grid_x}")
+    places = [f"urem i64 {block}, {grid_x}", f"urem i64 {rows}, {grid_y}", f"udiv i64 {rows}, {grid_y}"]
+    for axis, text in enumerate(places):
+        code.store("i32", code.value(f"trunc i64 {code.value(text)} to i32"), "%ctx", CONTEXT["block"] + 4 * axis)
+    _zero(code, code.load("ptr", "%ctx", CONTEXT["shared"]), code.load("i64", "%ctx", CONTEXT["shared_bytes"]))
+    warps = _warp_count(code)
+    local = code.value(f"mul i64 {code.load('i64', '%ctx', CONTEXT['local_warp_bytes'])}, {warps}")
+    _zero(code, code.load("ptr", "%ctx", CONTEXT["locals"]), local)
+    masks = code.load("ptr", "%ctx", CONTEXT["full_masks"])
+    with code.count(warps) as number:
+        warp = _warp(code, number)
+        mask = code.load("i32", code.at(masks, number, "i32"))
+        code.store("i32", mask, warp, WARP["live"])
+        code.store("i32", 1, warp, WARP["count"])
+        code.store("i64", 0, warp, WARP["steps"])
+        group = code.at(warp, WARP["groups"])
+        code.store("i32", mask, group, GROUP["mask"])
+        code.store("i32", 0, group, GROUP["pc"])
+        code.store("i32", RUNS, group, GROUP["state"])
+        code.run("clear", f"ptr {_state(code, number)}")
+
+
+def _zero(code: Code, pointer: str, size: str) -> None:
+    with code.when(code.value(f"icmp ne i64 {size}, 0")):
+        code.do(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 0, i64 {size}, i1 false)")
+
+
+def _run_block(code: Code, block: str) -> None:
+    """Warps in turn until all have exited; where nobody can go on, block barriers are let go."""
+    ran, alive = code.variable("i64", 0), code.variable("i32", 0)
+    with code.loop() as behind:
+        code.store("i64", 0, ran)
+        code.store("i32", 0, alive)
+        with code.count(_warp_count(code)) as number:
+            used = _run_warp(code, block, number)
+            code.bump("i64", ran, used)
+            live = code.load("i32", _warp(code, number), WARP["live"])
+            code.store("i32", code.value(f"or i32 {code.load('i32', alive)}, {live}"), alive)
+        code.leave(behind, code.value(f"icmp eq i32 {code.load('i32', alive)}, 0"))
+        released = code.call("i32", "release", "ptr %ctx")
+        idle = code.value(f"icmp eq i64 {code.load('i64', ran)}, 0")
+        stuck = code.value(f"icmp eq i32 {released}, 0")
+        with code.when(code.value(f"and i1 {idle}, {stuck}")):
+            code.store("i32", GAVE_UP, "%ctx", CONTEXT["stop"])
+            code.give(block)
+
+
+def _run_warp(code: Code, block: str, number: str) -> str:
+    """Lets a warp run until it waits, or its turn is over; gives how many instructions it ran."""
+    warp = _warp(code, number)
+    code.store("i64", number, "%ctx", CONTEXT["warp_number"])
+    code.store("ptr", warp, "%ctx", CONTEXT["warp"])
+    code.store("ptr", _state(code, number), "%ctx", CONTEXT["state"])
+    special = code.value(f"mul i64 {number}, {len(VECTOR_SPECIALS) * WORD_ROW}")
+    code.store(
+        "ptr", code.at(code.load("ptr", "%ctx", CONTEXT["threads_special"]), special), "%ctx", CONTEXT["special"]
+    )
+    local = code.value(f"mul i64 {number}, {code.load('i64', '%ctx', CONTEXT['local_warp_bytes'])}")
+    code.store("ptr", code.at(code.load("ptr", "%ctx", CONTEXT["locals"]), local), "%ctx", CONTEXT["local"])
+    code.store("i64", 1, "%ctx", CONTEXT["unsettled"])
+    steps, limit = code.load("i64", warp, WARP["steps"]), code.load("i64", "%ctx", CONTEXT["limit"])
+    left = code.value(f"sub i64 {limit}, {steps}")
+    granted = code.value(f"call i64 @llvm.smin.i64(i64 {left}, i64 {SLICE})")
+    code.store("i64", granted, "%ctx", CONTEXT["fuel"])
+    reason = code.call("i32", "run", "ptr %ctx")
+    with code.when(code.value(f"icmp ne i32 {code.load('i32', '%ctx', CONTEXT['stop'])}, 0")):
+        code.give(block)
+    used = code.value(f"sub i64 {granted}, {code.load('i64', '%ctx', CONTEXT['fuel'])}")
+    code.bump("i64", warp, used, WARP["steps"])
+    short = code.value(f"icmp slt i64 {granted}, {SLICE}")
+    empty = code.value(f"icmp eq i32 {reason}, {OUT_OF_FUEL}")
+    with code.when(code.value(f"and i1 {short}, {empty}")):
+        code.store("i32", OUT_OF_FUEL, "%ctx", CONTEXT["stop"])
+        code.give(block)
+    return used

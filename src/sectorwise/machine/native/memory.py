@@ -1,0 +1,318 @@
+"""Turns loads and stores of each space and width into routines over the context's rows of addresses and data.
+
+A routine notes the request, checks bounds and alignment of all active lanes, and moves the words. What it cannot do
+(an access outside of every buffer, a wrong alignment) makes the launch give up: the reference engine takes it over.
+"""
+
+from __future__ import annotations
+
+from sectorwise.machine.native.code import Code
+from sectorwise.machine.native.layout import (
+    ALLOCATION,
+    ALLOCATION_BYTES,
+    CONSECUTIVE,
+    CONTEXT,
+    GAVE_UP,
+    LANES,
+    LOADED,
+    ONE_PLACE,
+    PATTERN,
+    SITE,
+    SITE_BYTES,
+    STORED,
+    WORD_ROW,
+)
+from sectorwise.machine.native.moves import GATHER, LONGS, MOVES, POINTERS, VECTOR, data_row, move_lane, words_of
+from sectorwise.machine.native.requests import booleans, first_of, lane_of, spread
+
+WINDOW_BYTES = 1 << 24
+ARGUMENTS = "ptr %ctx, ptr %site, i32 %mask"
+
+
+def write_memory_routine(name: str) -> str:
+    """The routine of this name: `load.global.4`, `store.shared.16`, ..."""
+    match name.split("."):
+        case [("load" | "store" | "touch") as operation, space, width]:
+            return _SPACES[space](name, operation, int(width)).text()
+        case ["find"]:
+            return _write_find().text()
+        case ["lanes", operation, width]:
+            return _write_lanes(name, operation, int(width)).text()
+        case ["local", operation, width]:
+            return _write_local_lanes(name, operation, int(width)).text()
+        case ["constant"]:
+            return _CONSTANT
+        case ["give_up"]:
+            return _write_give_up().text()
+        case _:
+            raise AssertionError(name)
+
+
+_CONSTANT = f"""define internal {VECTOR} @constant(ptr %ctx, ptr %bank, i32 %size, {VECTOR} %offsets, i32 %mask) \
+noinline {{
+entry:
+  %room = sub i32 %size, 4
+  %one = insertelement {VECTOR} poison, i32 %room, i64 0
+  %limit = shufflevector {VECTOR} %one, {VECTOR} poison, {VECTOR} zeroinitializer
+  %far = icmp ugt {VECTOR} %offsets, %limit
+  %far_mask = bitcast <32 x i1> %far to i32
+  %bad = and i32 %far_mask, %mask
+  %wrong = icmp ne i32 %bad, 0
+  br i1 %wrong, label %up, label %on
+up:
+  call void @give_up(ptr %ctx)
+  ret {VECTOR} zeroinitializer
+on:
+  %active = bitcast i32 %mask to <32 x i1>
+  %wide = zext {VECTOR} %offsets to {LONGS}
+  %places = getelementptr i8, ptr %bank, {LONGS} %wide
+  %result = {GATHER}({POINTERS} %places, i32 1, <32 x i1> %active, {VECTOR} zeroinitializer)
+  ret {VECTOR} %result
+}}
+"""
+
+
+def _write_give_up() -> Code:
+    code = Code("give_up", "void", "ptr %ctx")
+    code.store("i32", GAVE_UP, "%ctx", CONTEXT["stop"])
+    code.store("i64", -1, "%ctx", CONTEXT["fuel"])
+    code.give()
+    return code
+
+
+def _write_find() -> Code:
+    """The buffer that holds `bytes` from an address on, null if there is none; made now if a flag says what for."""
+    code = Code("find", "ptr", "ptr %ctx, i64 %address, i64 %bytes, i32 %flag")
+    table = code.load("ptr", "%ctx", CONTEXT["allocations"])
+    with code.count(code.load("i64", "%ctx", CONTEXT["allocation_count"])) as number:
+        entry = code.at(table, code.value(f"mul i64 {number}, {ALLOCATION_BYTES}"))
+        offset = code.value(f"sub i64 %address, {code.load('i64', entry, ALLOCATION['base'])}")
+        size = code.load("i64", entry, ALLOCATION["size"])
+        end = code.value(f"add i64 {offset}, %bytes")
+        inside = code.value(f"icmp ult i64 {offset}, {size}")
+        whole = code.value(f"icmp ule i64 {end}, {size}")
+        with code.when(code.value(f"and i1 {inside}, {whole}")):
+            missing = code.value(f"icmp eq i64 {code.load('i64', entry, ALLOCATION['host'])}, 0")
+            wanted = code.value("icmp ne i32 %flag, 0")
+            with code.when(code.value(f"and i1 {missing}, {wanted}")):
+                fetch = code.load("ptr", "%ctx", CONTEXT["fetch"])
+                code.do(f"call void {fetch}(i64 {number})")
+            flags = code.value(f"or i32 {code.load('i32', entry, ALLOCATION['flags'])}, %flag")
+            code.store("i32", flags, entry, ALLOCATION["flags"])
+            code.give(entry)
+    code.give("null")
+    return code
+
+
+def _current(code: Code, address: str, flag: int, slow: str) -> tuple[str, str, str]:
+    """Base, size and host address of the buffer at an address; jumps to `slow` where there is none."""
+    site_allocation = code.load("ptr", "%site", SITE["allocation"])
+    chosen = code.variable("ptr", site_allocation)
+    offset = code.value(f"sub i64 {address}, {code.load('i64', site_allocation, ALLOCATION['base'])}")
+    size = code.load("i64", site_allocation, ALLOCATION["size"])
+    with code.when(code.value(f"icmp uge i64 {offset}, {size}")):
+        found = code.call("ptr", "find", f"ptr %ctx, i64 {address}, i64 1, i32 {flag}")
+        code.leave(slow, code.value(f"icmp eq ptr {found}, null"))
+        code.store("ptr", found, "%site", SITE["allocation"])
+        code.store("ptr", found, chosen)
+    entry = code.load("ptr", chosen)
+    return (
+        code.load("i64", entry, ALLOCATION["base"]),
+        code.load("i64", entry, ALLOCATION["size"]),
+        code.load("i64", entry, ALLOCATION["host"]),
+    )
+
+
+_FLAGS = {"load": LOADED, "store": STORED, "touch": 0}
+
+
+def _skip_empty(code: Code) -> None:
+    with code.when(code.value("icmp eq i32 %mask, 0")):
+        code.give()
+
+
+def _write_global(name: str, operation: str, width: int) -> Code:
+    code = Code(name, "void", ARGUMENTS)
+    _skip_empty(code)
+    pattern = code.call("ptr", "note.long", ARGUMENTS)
+    kind = code.load("i32", pattern, PATTERN["kind"])
+    first = first_of(code, "i64", "addresses", lane_of(code, "%mask"))
+    slow = code.fresh("slow")
+    base, size, host = _current(code, first, _FLAGS[operation], slow)
+    offset = code.value(f"sub i64 {first}, {base}")
+    aligned = code.value(f"icmp eq i64 {code.value(f'and i64 {first}, {width - 1}')}, 0")
+    place = code.value(f"inttoptr i64 {code.value(f'add i64 {host}, {offset}')} to ptr")
+    _simple_patterns(code, operation, width, (kind, aligned, place, offset, size))
+    addresses = code.load(LONGS, "%ctx", CONTEXT["addresses"], 64)
+    offsets = code.value(f"sub {LONGS} {addresses}, {spread(code, 'i64', base)}")
+    bad = _outside(code, offsets, size, width)
+    code.leave(slow, code.value(f"icmp ne i32 {bad}, 0"))
+    MOVES[operation][2](code, code.value(f"add {LONGS} {offsets}, {spread(code, 'i64', host)}"), width)
+    code.give()
+    code.label(slow)
+    code.run(f"lanes.{operation}.{width}", ARGUMENTS)
+    code.give()
+    return code
+
+
+def _simple_patterns(code: Code, operation: str, width: int, where: tuple[str, str, str, str, str]) -> None:
+    """Does the access at once, and returns, where lanes are consecutive or at one place, aligned and inside."""
+    kind, aligned, place, offset, size = where
+    block, one, _ = MOVES[operation]
+    for wanted, reach, move in ((CONSECUTIVE, LANES * width, block), (ONE_PLACE, width, one)):
+        fits = code.value(f"icmp ule i64 {code.value(f'add i64 {offset}, {reach}')}, {size}")
+        so = code.value(f"icmp eq i32 {kind}, {wanted}")
+        with code.when(code.value(f"and i1 {code.value(f'and i1 {so}, {fits}')}, {aligned}")):
+            move(code, place, width)
+            code.give()
+
+
+def _outside(code: Code, offsets: str, size: str, width: int) -> str:
+    """Active lanes whose offset is misaligned or not within `size` bytes, as a mask."""
+    more = code.value(f"add i64 {size}, {1 - width}")
+    room = code.value(f"call i64 @llvm.smax.i64(i64 {more}, i64 0)")
+    far = code.value(f"icmp uge {LONGS} {offsets}, {spread(code, 'i64', room)}")
+    if width > 1:
+        rest = code.value(f"and {LONGS} {offsets}, splat (i64 {width - 1})")
+        odd = code.value(f"icmp ne {LONGS} {rest}, zeroinitializer")
+        far = code.value(f"or <{LANES} x i1> {far}, {odd}")
+    return code.value(f"and i32 {code.value(f'bitcast <{LANES} x i1> {far} to i32')}, %mask")
+
+
+def _write_lanes(name: str, operation: str, width: int) -> Code:
+    """A global access lane by lane: each may be in another buffer."""
+    code = Code(name, "void", ARGUMENTS)
+    flag = _FLAGS[operation]
+    with code.lanes("%mask") as lane:
+        address = first_of(code, "i64", "addresses", lane)
+        found = code.call("ptr", "find", f"ptr %ctx, i64 {address}, i64 {width}, i32 {flag}")
+        wrong = code.value(f"icmp eq ptr {found}, null")
+        odd = code.value(f"icmp ne i64 {code.value(f'and i64 {address}, {width - 1}')}, 0")
+        with code.when(code.value(f"or i1 {wrong}, {odd}")):
+            code.run("give_up", "ptr %ctx")
+            code.give()
+        offset = code.value(f"sub i64 {address}, {code.load('i64', found, ALLOCATION['base'])}")
+        host = code.value(f"add i64 {code.load('i64', found, ALLOCATION['host'])}, {offset}")
+        move_lane(code, operation, width, lane, [code.value(f"inttoptr i64 {host} to ptr")] * words_of(width), 4)
+    code.give()
+    return code
+
+
+def _write_shared(name: str, operation: str, width: int) -> Code:
+    code = Code(name, "void", ARGUMENTS)
+    _skip_empty(code)
+    pattern = code.call("ptr", "note.word", ARGUMENTS)
+    kind = code.load("i32", pattern, PATTERN["kind"])
+    first = code.value(f"zext i32 {first_of(code, 'i32', 'addresses', lane_of(code, '%mask'))} to i64")
+    host, size = code.load("ptr", "%ctx", CONTEXT["shared"]), code.load("i64", "%ctx", CONTEXT["shared_bytes"])
+    aligned = code.value(f"icmp eq i64 {code.value(f'and i64 {first}, {width - 1}')}, 0")
+    _simple_patterns(code, operation, width, (kind, aligned, code.at(host, first), first, size))
+    addresses = code.load(VECTOR, "%ctx", CONTEXT["addresses"], 64)
+    offsets = code.value(f"zext {VECTOR} {addresses} to {LONGS}")
+    bad = _outside(code, offsets, size, width)
+    with code.when(code.value(f"icmp ne i32 {bad}, 0")):
+        code.run("give_up", "ptr %ctx")
+        code.give()
+    start = spread(code, "i64", code.value(f"ptrtoint ptr {host} to i64"))
+    MOVES[operation][2](code, code.value(f"add {LONGS} {offsets}, {start}"), width)
+    code.give()
+    return code
+
+
+def _write_local(name: str, operation: str, width: int) -> Code:
+    """Local memory: rows of 32 words, one a lane; lanes that share an offset move whole rows."""
+    code = Code(name, "void", ARGUMENTS)
+    _skip_empty(code)
+    pattern = code.call("ptr", "note.word", ARGUMENTS)
+    kind = code.load("i32", pattern, PATTERN["kind"])
+    slow = code.fresh("slow")
+    far = code.value(f"icmp ne i32 {kind}, {ONE_PLACE}")
+    if width < 4:
+        far = code.value("or i1 true, false")
+    code.leave(slow, far)
+    first = code.value(f"zext i32 {first_of(code, 'i32', 'addresses', lane_of(code, '%mask'))} to i64")
+    offset = code.value(f"sub i64 {first}, {code.load('i64', '%ctx', CONTEXT['local_start'])}")
+    room = code.value(f"add i64 {code.load('i64', '%ctx', CONTEXT['local_bytes'])}, {-width}")
+    wrong = code.value(f"icmp ugt i64 {offset}, {room}")
+    odd = code.value(f"icmp ne i64 {code.value(f'and i64 {first}, {width - 1}')}, 0")
+    code.leave(slow, code.value(f"or i1 {wrong}, {odd}"))
+    inside = booleans(code, "%mask")
+    start = code.at(code.load("ptr", "%ctx", CONTEXT["local"]), code.value(f"mul i64 {offset}, {LANES}"))
+    for word in range(words_of(width)):
+        place = code.at(start, WORD_ROW * word) if word else start
+        if operation == "load":
+            code.store(VECTOR, code.load(VECTOR, place, align=4), data_row(code, word))
+        elif operation == "store":
+            old, new = code.load(VECTOR, place, align=4), code.load(VECTOR, data_row(code, word))
+            code.store(
+                VECTOR, code.value(f"select <{LANES} x i1> {inside}, {VECTOR} {new}, {VECTOR} {old}"), place, 0, 4
+            )
+    code.give()
+    code.label(slow)
+    code.run(f"local.{operation}.{width}", ARGUMENTS)
+    code.give()
+    return code
+
+
+def _write_local_lanes(name: str, operation: str, width: int) -> Code:
+    """A local access lane by lane."""
+    code = Code(name, "void", ARGUMENTS)
+    room = code.value(f"add i64 {code.load('i64', '%ctx', CONTEXT['local_bytes'])}, {-width}")
+    start = code.load("i64", "%ctx", CONTEXT["local_start"])
+    memory = code.load("ptr", "%ctx", CONTEXT["local"])
+    with code.lanes("%mask") as lane:
+        address = code.value(f"zext i32 {first_of(code, 'i32', 'addresses', lane)} to i64")
+        offset = code.value(f"sub i64 {address}, {start}")
+        wrong = code.value(f"icmp ugt i64 {offset}, {room}")
+        small = code.value(f"icmp slt i64 {room}, 0")
+        odd = code.value(f"icmp ne i64 {code.value(f'and i64 {address}, {width - 1}')}, 0")
+        with code.when(code.value(f"or i1 {code.value(f'or i1 {wrong}, {small}')}, {odd}")):
+            code.run("give_up", "ptr %ctx")
+            code.give()
+        row = code.value(f"mul i64 {code.value(f'lshr i64 {offset}, 2')}, {WORD_ROW}")
+        cell = code.value(f"add i64 {code.value(f'mul i64 {lane}, 4')}, {code.value(f'and i64 {offset}, 3')}")
+        place = code.at(memory, code.value(f"add i64 {row}, {cell}"))
+        move_lane(code, operation, width, lane, [place] * words_of(width), WORD_ROW)
+    code.give()
+    return code
+
+
+def _write_generic(name: str, operation: str, width: int) -> Code:
+    """A generic access: the lanes of each space are a request of their own, at a site of its own."""
+    code = Code(name, "void", ARGUMENTS)
+    words = words_of(width)
+    results = [code.variable(VECTOR, "zeroinitializer") for _ in range(words)]
+    kept = code.load(LONGS, "%ctx", CONTEXT["addresses"], 64)
+    rest = code.variable("i32", "%mask")
+    for number, space in ((1, "shared"), (2, "local"), (0, "global")):
+        own, addresses = code.load("i32", rest), kept
+        if number:
+            window = spread(code, "i64", code.load("i64", "%ctx", CONTEXT[f"{space}_window"]))
+            addresses = code.value(f"sub {LONGS} {kept}, {window}")
+            near = code.value(f"icmp ult {LONGS} {addresses}, splat (i64 {WINDOW_BYTES})")
+            own = code.value(f"and i32 {own}, {code.value(f'bitcast <{LANES} x i1> {near} to i32')}")
+            left = code.value(f"xor i32 {code.load('i32', rest)}, {own}")
+            code.store("i32", left, rest)
+        with code.when(code.value(f"icmp ne i32 {own}, 0")):
+            if number:
+                short = code.value(f"trunc {LONGS} {addresses} to {VECTOR}")
+                code.store(VECTOR, short, "%ctx", CONTEXT["addresses"], 64)
+            else:
+                code.store(LONGS, kept, "%ctx", CONTEXT["addresses"], 64)
+            site = code.at("%site", number * SITE_BYTES) if number else "%site"
+            code.run(f"{operation}.{space}.{width}", f"ptr %ctx, ptr {site}, i32 {own}")
+            if operation == "load":
+                inside = booleans(code, own)
+                for word, result in enumerate(results):
+                    new, old = code.load(VECTOR, data_row(code, word)), code.load(VECTOR, result)
+                    code.store(
+                        VECTOR, code.value(f"select <{LANES} x i1> {inside}, {VECTOR} {new}, {VECTOR} {old}"), result
+                    )
+    if operation == "load":
+        for word, result in enumerate(results):
+            code.store(VECTOR, code.load(VECTOR, result), data_row(code, word))
+    code.give()
+    return code
+
+
+_SPACES = {"global": _write_global, "shared": _write_shared, "local": _write_local, "generic": _write_generic}

@@ -1,0 +1,151 @@
+"""Turns the data of an access into moves between the context's rows and memory: whole rows, one place, or lanes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sectorwise.machine.native.layout import CONTEXT, LANES, WORD_ROW
+from sectorwise.machine.native.requests import booleans, first_of, spread
+
+if TYPE_CHECKING:
+    from sectorwise.machine.native.code import Code
+
+VECTOR = f"<{LANES} x i32>"
+LONGS = f"<{LANES} x i64>"
+POINTERS = f"<{LANES} x ptr>"
+GATHER = f"call {VECTOR} @llvm.masked.gather.v32i32.v32p0"
+SCATTER = "call void @llvm.masked.scatter.v32i32.v32p0"
+
+
+def words_of(width: int) -> int:
+    """Words that an access of this width moves."""
+    return max(1, width // 4)
+
+
+def data_row(code: Code, word: int) -> str:
+    """Pointer to a row of data."""
+    return code.at("%ctx", CONTEXT["data"] + WORD_ROW * word)
+
+
+def _read_block(code: Code, host: str, width: int) -> None:
+    """All lanes' words from consecutive addresses."""
+    if width < 4:
+        narrow = code.load(f"<{LANES} x i{8 * width}>", host, align=1)
+        code.store(VECTOR, code.value(f"zext <{LANES} x i{8 * width}> {narrow} to {VECTOR}"), data_row(code, 0))
+        return
+    words = words_of(width)
+    block = code.load(f"<{LANES * words} x i32>", host, align=4)
+    for word in range(words):
+        part = block
+        if words > 1:
+            places = ", ".join(f"i32 {words * lane + word}" for lane in range(LANES))
+            wide = f"<{LANES * words} x i32>"
+            part = code.value(f"shufflevector {wide} {block}, {wide} poison, {VECTOR} <{places}>")
+        code.store(VECTOR, part, data_row(code, word))
+
+
+def _write_block(code: Code, host: str, width: int) -> None:
+    """All lanes' words to consecutive addresses."""
+    values = [code.load(VECTOR, data_row(code, word)) for word in range(words_of(width))]
+    if width < 4:
+        narrow = code.value(f"trunc {VECTOR} {values[0]} to <{LANES} x i{8 * width}>")
+        code.store(f"<{LANES} x i{8 * width}>", narrow, host, align=1)
+        return
+    lanes, joined = LANES, values
+    while len(joined) > 1:
+        # Words w and w + n/2 of each lane become neighbours; after the last step all words of a lane are.
+        half = len(joined) // 2
+        places = ", ".join(f"i32 {place // 2 + (place % 2) * lanes}" for place in range(2 * lanes))
+        kind = f"<{lanes} x i32>"
+        joined = [
+            code.value(f"shufflevector {kind} {joined[k]}, {kind} {joined[k + half]}, <{2 * lanes} x i32> <{places}>")
+            for k in range(half)
+        ]
+        lanes *= 2
+    code.store(f"<{lanes} x i32>", joined[0], host, align=4)
+
+
+def _read_one(code: Code, host: str, width: int) -> None:
+    """One address for all lanes."""
+    for word in range(words_of(width)):
+        if width < 4:
+            value = code.value(f"zext i{8 * width} {code.load(f'i{8 * width}', host, align=1)} to i32")
+        else:
+            value = code.load("i32", host, 4 * word, 4)
+        code.store(VECTOR, spread(code, "i32", value), data_row(code, word))
+
+
+def _write_one(code: Code, host: str, width: int) -> None:
+    """One address from all lanes: the highest wins."""
+    zeros = code.value("call i32 @llvm.ctlz.i32(i32 %mask, i1 true)")
+    lane = code.value(f"zext i32 {code.value(f'sub i32 31, {zeros}')} to i64")
+    for word in range(words_of(width)):
+        value = code.load("i32", code.at(data_row(code, word), lane, "i32"))
+        if width < 4:
+            narrow = code.value(f"trunc i32 {value} to i{8 * width}")
+            code.store(f"i{8 * width}", narrow, host, align=1)
+        else:
+            code.store("i32", value, host, 4 * word, 4)
+
+
+def _gather(code: Code, hosts: str, width: int) -> None:
+    """Each active lane's words from its own address (host addresses, i64)."""
+    inside = booleans(code, "%mask")
+    for word in range(words_of(width)):
+        place = code.value(f"add {LONGS} {hosts}, splat (i64 {4 * word})") if word else hosts
+        pointers = code.value(f"inttoptr {LONGS} {place} to {POINTERS}")
+        value = code.value(f"{GATHER}({POINTERS} {pointers}, i32 1, <{LANES} x i1> {inside}, {VECTOR} zeroinitializer)")
+        if width < 4:
+            # Buffers have room behind them, so that whole words can be read.
+            value = code.value(f"and {VECTOR} {value}, splat (i32 {(1 << 8 * width) - 1})")
+        code.store(VECTOR, value, data_row(code, word))
+
+
+def _scatter(code: Code, hosts: str, width: int) -> None:
+    """Each active lane's words to its own address; the highest lane wins."""
+    if width < 4:
+        code.store(LONGS, hosts, "%ctx", CONTEXT["others"], 64)
+        with code.lanes("%mask") as lane:
+            value = code.load("i32", code.at(data_row(code, 0), lane, "i32"))
+            narrow = code.value(f"trunc i32 {value} to i{8 * width}")
+            host = code.value(f"inttoptr i64 {first_of(code, 'i64', 'others', lane)} to ptr")
+            code.store(f"i{8 * width}", narrow, host, align=1)
+        return
+    inside = booleans(code, "%mask")
+    for word in range(words_of(width)):
+        place = code.value(f"add {LONGS} {hosts}, splat (i64 {4 * word})") if word else hosts
+        pointers = code.value(f"inttoptr {LONGS} {place} to {POINTERS}")
+        value = code.load(VECTOR, data_row(code, word))
+        code.do(f"{SCATTER}({VECTOR} {value}, {POINTERS} {pointers}, i32 1, <{LANES} x i1> {inside})")
+
+
+def move_lane(code: Code, operation: str, width: int, lane: str, places: list[str], stride: int) -> None:
+    """One lane's words; `places` holds where each begins, `stride` bytes apart from the first."""
+    bits = 8 * min(width, 4)
+    if operation == "touch":
+        return
+    for word, place in enumerate(places):
+        cell = code.at(data_row(code, word), lane, "i32")
+        if operation == "load":
+            value = code.load(f"i{bits}", place, stride * word, 1)
+            code.store("i32", value if bits == 32 else code.value(f"zext i{bits} {value} to i32"), cell)
+        else:
+            value = code.load("i32", cell)
+            code.store(
+                f"i{bits}",
+                value if bits == 32 else code.value(f"trunc i32 {value} to i{bits}"),
+                place,
+                stride * word,
+                1,
+            )
+
+
+def _move_nothing(code: Code, host: str, width: int) -> None:
+    del code, host, width
+
+
+MOVES = {
+    "load": (_read_block, _read_one, _gather),
+    "store": (_write_block, _write_one, _scatter),
+    "touch": (_move_nothing, _move_nothing, _move_nothing),
+}

@@ -1,0 +1,248 @@
+"""Turns a bound launch and its translation into memory that machine code runs on, and runs blocks there."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sectorwise.counting.request import Space
+from sectorwise.machine.execution import FirstRequest
+from sectorwise.machine.memory import DEFAULT_STACK_BYTES, WINDOW_BYTES, GlobalMemory, global_storage
+from sectorwise.machine.native.arena import Region, make_region
+from sectorwise.machine.native.layout import (
+    ALLOCATION,
+    ALLOCATION_BYTES,
+    CONTEXT,
+    CONTEXT_BYTES,
+    LANES,
+    LOG_COLUMNS,
+    LOG_ROWS,
+    SITE,
+    SITE_BYTES,
+    WARP_BYTES,
+    WIDE_COLUMNS,
+    WORD_ROW,
+)
+from sectorwise.machine.native.loop import ENTRY
+from sectorwise.machine.native.tally import SITES_A_REQUEST, read_patterns, record_log
+from sectorwise.machine.native.trace import LAUNCH_SPECIALS, VECTOR_SPECIALS
+from sectorwise.machine.special import special_registers
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from sectorwise.binding import BoundLaunch
+    from sectorwise.machine.native.compiler import Library
+    from sectorwise.machine.native.translate import Translation
+    from sectorwise.machine.sites import SiteCounter
+
+_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_DRAIN = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_FETCH = ctypes.CFUNCTYPE(None, ctypes.c_int64)
+
+
+@dataclass(slots=True)
+class Session:
+    """Memory and callbacks of one thread that runs blocks of a launch; `regions` and `keep` live as long as it does."""
+
+    context: Region
+    regions: dict[str, Region]
+    function: Any
+    order: list[int]
+    sized: set[int]
+    windows: tuple[int, int, int]
+    counters: dict[int, SiteCounter]
+    keep: list[Any]
+    failure: list[BaseException]
+
+
+def open_session(
+    bound: BoundLaunch,
+    translation: Translation,
+    library: Library,
+    memory: GlobalMemory,
+    counters: dict[int, SiteCounter],
+    step_limit: int,
+) -> Session:
+    """Memory for blocks of the launch, nothing run yet."""
+    warps = -(-bound.launch.threads_per_block // LANES)
+    sizes = _region_sizes(bound, translation, warps, len(memory.allocations))
+    regions = {name: make_region(size) for name, size in sizes.items()}
+    context = make_region(CONTEXT_BYTES)
+    function = _FUNCTION(library.address_of(ENTRY))
+    order = sorted(translation.sites, key=lambda index: translation.sites[index])
+    windows = (0, bound.shared_window, bound.local_window)
+    session = Session(context, regions, function, order, translation.sized, windows, counters, [library], [])
+    _fill_geometry(session, bound, warps)
+    _fill_memory(session, bound, translation, memory)
+    _fill_sites(session, counters)
+    _attach_callbacks(session, memory)
+    context.put(CONTEXT["limit"], "q", step_limit)
+    context.put(CONTEXT["state_bytes"], "q", translation.state_bytes)
+    return session
+
+
+def _region_sizes(bound: BoundLaunch, translation: Translation, warps: int, allocations: int) -> dict[str, int]:
+    local = -(-_local_bytes(bound) // 16) * 16 * LANES
+    sizes = {
+        "states": translation.state_bytes * warps,
+        "warps": WARP_BYTES * warps,
+        "threads_special": len(VECTOR_SPECIALS) * WORD_ROW * warps,
+        "launch_special": 4 * len(LAUNCH_SPECIALS),
+        # A row of words may be read whole at the last byte.
+        "shared": bound.shared_bytes + 64,
+        "locals": local * warps + 64,
+        "allocations": ALLOCATION_BYTES * (allocations + 1),
+        "sites": SITE_BYTES * SITES_A_REQUEST * len(translation.sites),
+        "log": 8 * LOG_COLUMNS * LOG_ROWS,
+        "wide_log": 8 * WIDE_COLUMNS * LOG_ROWS,
+        "issued": 16 * len(translation.blocks),
+        "full_masks": 4 * warps,
+    }
+    for bank, content in bound.banks.items():
+        sizes[f"bank{bank}"] = len(content) + 64
+    return sizes
+
+
+def _local_bytes(bound: BoundLaunch) -> int:
+    return max(bound.local_bytes_per_thread, DEFAULT_STACK_BYTES)
+
+
+def _fill_geometry(session: Session, bound: BoundLaunch, warps: int) -> None:
+    context, regions = session.context, session.regions
+    for name in ("states", "warps", "threads_special", "launch_special", "full_masks", "issued"):
+        context.put(CONTEXT[name], "Q", regions[name].address)
+    context.put(CONTEXT["warp_count"], "q", warps)
+    context.put(CONTEXT["grid_x"], "q", bound.launch.grid[0])
+    context.put(CONTEXT["grid_y"], "q", bound.launch.grid[1])
+    threads = bound.launch.threads_per_block
+    masks = regions["full_masks"].view(np.uint32, 0, warps)
+    masks[:] = 0xFFFFFFFF
+    if threads % LANES:
+        masks[-1] = (1 << threads % LANES) - 1
+    values = special_registers(bound, 0, 1)
+    table = regions["threads_special"].view(np.uint32, 0, warps * len(VECTOR_SPECIALS) * LANES)
+    rows = table.reshape(warps, len(VECTOR_SPECIALS), LANES)
+    for place, name in enumerate(VECTOR_SPECIALS):
+        rows[:, place] = values[name]
+    numbers = regions["launch_special"].view(np.uint32, 0, len(LAUNCH_SPECIALS))
+    for place, name in enumerate(LAUNCH_SPECIALS):
+        numbers[place] = values[name][0, 0]
+
+
+def _fill_memory(session: Session, bound: BoundLaunch, translation: Translation, memory: GlobalMemory) -> None:
+    context, regions = session.context, session.regions
+    for bank, content in bound.banks.items():
+        region = regions[f"bank{bank}"]
+        region.octets[: len(content)] = np.frombuffer(content, np.uint8)
+        context.put(CONTEXT["banks"] + 8 * bank, "Q", region.address)
+    for name in ("shared", "locals", "allocations", "sites", "log", "wide_log"):
+        context.put(CONTEXT[name], "Q", regions[name].address)
+    size = _local_bytes(bound)
+    context.put(CONTEXT["shared_bytes"], "q", bound.shared_bytes)
+    context.put(CONTEXT["local_bytes"], "q", size)
+    context.put(CONTEXT["local_start"], "q", WINDOW_BYTES - size)
+    context.put(CONTEXT["local_warp_bytes"], "q", -(-size // 16) * 16 * LANES)
+    context.put(CONTEXT["shared_window"], "Q", bound.shared_window)
+    context.put(CONTEXT["local_window"], "Q", bound.local_window)
+    context.put(CONTEXT["log_limit"], "q", LOG_ROWS)
+    context.put(CONTEXT["wide_limit"], "q", LOG_ROWS)
+    context.put(CONTEXT["allocation_count"], "q", len(memory.allocations))
+    table = regions["allocations"]
+    for number, allocation in enumerate(memory.allocations):
+        table.put(number * ALLOCATION_BYTES + ALLOCATION["base"], "Q", allocation.base)
+        table.put(number * ALLOCATION_BYTES + ALLOCATION["size"], "q", allocation.size_bytes)
+    del translation
+
+
+def _fill_sites(session: Session, counters: dict[int, SiteCounter]) -> None:
+    sites, allocations = session.regions["sites"], session.regions["allocations"]
+    # The entry behind the last is of no size: no address is in it.
+    nowhere = allocations.address + len(allocations.octets) - ALLOCATION_BYTES
+    for place, index in enumerate(session.order):
+        for space in range(SITES_A_REQUEST):
+            number = SITES_A_REQUEST * place + space
+            sites.put(number * SITE_BYTES + SITE["allocation"], "Q", nowhere)
+            sites.put(number * SITE_BYTES + SITE["number"], "I", number)
+            sites.put(number * SITE_BYTES + SITE["width"], "I", counters[index].access.width_bytes)
+
+
+def _attach_callbacks(session: Session, memory: GlobalMemory) -> None:
+    """Functions that machine code calls: to empty full logs, to make a buffer that is touched first."""
+    context = session.context
+
+    def drain(_context: int) -> None:
+        _guarded(session, lambda: empty_logs(session))
+
+    def fetch(number: int) -> None:
+        _guarded(session, lambda: _fetch(session, memory, number))
+
+    for name, callback in (("drain", _DRAIN(drain)), ("fetch", _FETCH(fetch))):
+        session.keep.append(callback)
+        context.put(CONTEXT[name], "Q", ctypes.cast(callback, ctypes.c_void_p).value or 0)
+
+
+def _guarded(session: Session, action: Any) -> None:  # noqa: ANN401 - a function without arguments
+    """Runs a callback; what it raises is kept, since it cannot pass through machine code."""
+    try:
+        action()
+    except BaseException as error:  # noqa: BLE001 - raised again when machine code has returned
+        session.failure.append(error)
+
+
+def _fetch(session: Session, memory: GlobalMemory, number: int) -> None:
+    octets = global_storage(memory, number).octets
+    session.regions["allocations"].put(number * ALLOCATION_BYTES + ALLOCATION["host"], "Q", octets.ctypes.data)
+
+
+def empty_logs(session: Session) -> None:
+    """Counts what the logs hold."""
+    for name, used, columns in (("log", "log_used", LOG_COLUMNS), ("wide_log", "wide_used", WIDE_COLUMNS)):
+        rows = session.context.get(CONTEXT[used], "q")
+        table = session.regions[name].view(np.int64, 0, rows * columns).reshape(rows, columns).astype(np.int64)
+        record_log(session.counters, session.order, session.sized, table)
+        session.context.put(CONTEXT[used], "q", 0)
+
+
+def run_blocks(session: Session, first: int, last: int) -> int:
+    """Runs blocks `first` to before `last`; gives `stop` of the context: 0 where all have run."""
+    session.function(session.context.address, first, last)
+    if session.failure:
+        raise session.failure[0]
+    return session.context.get(CONTEXT["stop"], "i")
+
+
+def _find_first(session: Session, counter: SiteCounter, number: int) -> None:
+    """Keeps the first request of a site, of those in several spaces the earliest."""
+    sites, start = session.regions["sites"], number * SITE_BYTES
+    space = number % SITES_A_REQUEST
+    is_long = counter.access.space in (Space.GLOBAL, Space.GENERIC) and not space
+    values = sites.view(np.int64 if is_long else np.uint32, start + SITE["first_addresses"], LANES)
+    mask, warp = sites.get(start + SITE["first_mask"], "I"), sites.get(start + SITE["first_warp"], "q")
+    origin = session.windows[space]
+    shown = tuple(int(value) + origin if mask >> lane & 1 else 0 for lane, value in enumerate(values))
+    known = counter.first
+    if known is not None and known.warp == warp:
+        # Lanes of one request that lie in several spaces.
+        both = tuple(a | b for a, b in zip(known.addresses, shown, strict=True))
+        counter.first = FirstRequest(warp, both, known.mask | mask)
+    elif known is None or known.warp > warp:
+        counter.first = FirstRequest(warp, shown, mask)
+
+
+def close_session(session: Session) -> npt.NDArray[np.int64]:
+    """Counts all that is still remembered; gives how often each basic block was issued, and in how many lanes."""
+    empty_logs(session)
+    for place, index in enumerate(session.order):
+        access = session.counters[index].access
+        for space in range(SITES_A_REQUEST):
+            number = SITES_A_REQUEST * place + space
+            if session.regions["sites"].get(number * SITE_BYTES + SITE["touched"], "i"):
+                _find_first(session, session.counters[index], number)
+                rows = read_patterns(session.regions["sites"], number, access)
+                record_log(session.counters, session.order, session.sized, rows)
+    region = session.regions["issued"]
+    return np.array(region.view(np.int64, 0, len(region.octets) // 8), np.int64).reshape(-1, 2)

@@ -1,0 +1,102 @@
+"""Turns logged address patterns and issue counters of machine code into the counts of memory sites."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from sectorwise.counting.request import Operation, Space
+from sectorwise.machine.native.layout import (
+    COPY_PATTERN_BYTES,
+    LANES,
+    LOG_COLUMNS,
+    PATTERN,
+    PATTERN_BITS,
+    PATTERN_BYTES,
+    SITE,
+    SITE_BYTES,
+    WIDE_COLUMNS,
+)
+from sectorwise.machine.sites import Parts, SiteCounter, record_rows
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from sectorwise.counting.request import Access
+    from sectorwise.machine.native.arena import Region
+
+    Rows = npt.NDArray[np.int64]
+
+SITES_A_REQUEST = 3
+
+
+def record_log(counters: dict[int, SiteCounter], order: list[int], sized: set[int], rows: Rows) -> None:
+    """Adds the rows of a log, plain or wide, to the sites that they name.
+
+    `order` gives the instruction of each site number; `sized` are the copies whose source sizes matter.
+    """
+    if not len(rows):
+        return
+    numbers = rows[:, 0]
+    for number in np.unique(numbers):
+        site, space = divmod(int(number), SITES_A_REQUEST)
+        own = rows[numbers == number]
+        _record(counters[order[site]], own, space, is_sized=order[site] in sized)
+
+
+def _record(counter: SiteCounter, rows: Rows, space: int, *, is_sized: bool) -> None:
+    times, mask, place = rows[:, 1], rows[:, 2:3], rows[:, 3:4]
+    columns = [mask, rows[:, 4 : 4 + LANES], place]
+    access = counter.access
+    if access.operation is Operation.ASYNC_COPY:
+        other_place, others = rows[:, LOG_COLUMNS : LOG_COLUMNS + 1], rows[:, LOG_COLUMNS + 1 : LOG_COLUMNS + 1 + LANES]
+        columns += [others, other_place]
+        if access.guard_negated:
+            columns.append(rows[:, -1:])
+        if is_sized:
+            columns.append(rows[:, LOG_COLUMNS + 1 + LANES : -1])
+    if access.space is Space.GENERIC:
+        columns.append(np.full((len(rows), LANES), space, np.int64))
+    parts = Parts(
+        secondary=access.operation is Operation.ASYNC_COPY,
+        issued=access.operation is Operation.ASYNC_COPY and bool(access.guard_negated),
+        source_bytes=is_sized,
+        spaces=access.space is Space.GENERIC,
+    )
+    record_rows(counter, np.concatenate(columns, axis=1), parts, times)
+    counter.lanes += int(np.bitwise_count(mask[:, 0].astype(np.uint32)).astype(np.int64) @ times)
+
+
+def read_patterns(sites: Region, number: int, access: Access) -> Rows:
+    """What a site (by number) still remembers, as rows of its log."""
+    start = number * SITE_BYTES + SITE["patterns"]
+    is_copy = access.operation is Operation.ASYNC_COPY
+    size = COPY_PATTERN_BYTES if is_copy else PATTERN_BYTES
+    octets = sites.octets[start : start + (size << PATTERN_BITS)].reshape(-1, size)
+    hits = _column(octets, PATTERN["hits"], "<i8")
+    octets, hits = octets[hits > 0], hits[hits > 0]
+    rows = np.zeros((len(hits), WIDE_COLUMNS if is_copy else LOG_COLUMNS), np.int64)
+    rows[:, 0], rows[:, 1] = number, hits
+    rows[:, 2] = _column(octets, PATTERN["mask"], "<u4")
+    rows[:, 3] = _column(octets, PATTERN["place"], "<u4")
+    is_long = is_copy or access.space is Space.GLOBAL or (access.space is Space.GENERIC and number % 3 == 0)
+    rows[:, 4 : 4 + LANES] = _lanes(octets, PATTERN["differences"], "<i8" if is_long else "<i4")
+    if is_copy:
+        rows[:, LOG_COLUMNS] = _column(octets, PATTERN["other_place"], "<u4")
+        rows[:, LOG_COLUMNS + 1 : LOG_COLUMNS + 1 + LANES] = _lanes(octets, PATTERN["others"], "<i4")
+        rows[:, LOG_COLUMNS + 1 + LANES : -1] = _lanes(octets, PATTERN["sizes"], "<i4")
+        rows[:, -1] = _column(octets, PATTERN["issued"], "<u4")
+    return rows
+
+
+def _column(octets: npt.NDArray[np.uint8], offset: int, form: str) -> Rows:
+    size = np.dtype(form).itemsize
+    field = np.ascontiguousarray(octets[:, offset : offset + size]).view(form)
+    return cast("Rows", field[:, 0].astype(np.int64))
+
+
+def _lanes(octets: npt.NDArray[np.uint8], offset: int, form: str) -> Rows:
+    size = np.dtype(form).itemsize * LANES
+    field = np.ascontiguousarray(octets[:, offset : offset + size]).view(form)
+    return cast("Rows", field.astype(np.int64))

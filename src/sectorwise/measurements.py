@@ -1,0 +1,81 @@
+"""Turns what was measured on a device into frozen data: latencies, bandwidths, memory and cache behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sectorwise.provenance import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Idle latencies of one measurement, in cycles of `clock_mhz` (None: not locked), or in ns; None: not measured.
+
+    `l2_cycles` is to the near half of the L2, `l2_far_cycles` to the other; `mall_cycles` to AMD's memory-side cache.
+    """
+
+    source: Source
+    measured_on: str | None = None
+    clock_mhz: int | None = None
+    l1_cycles: float | None = None
+    shared_cycles: float | None = None
+    l2_cycles: float | None = None
+    l2_cycles_range: tuple[float, float] | None = None
+    l2_far_cycles: float | None = None
+    l2_far_cycles_range: tuple[float, float] | None = None
+    mall_cycles: float | None = None
+    dram_cycles: float | None = None
+    dram_cycles_range: tuple[float, float] | None = None
+    l1_ns: float | None = None
+    l2_ns: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bandwidth:
+    """A DRAM bandwidth that a kernel reached, GB/s of bytes read and written; `operation` read, copy, init or triad."""
+
+    operation: str
+    gbs: float
+    source: Source
+    measured_on: str | None = None
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTiming:
+    """How long requests to DRAM take, measured by a warp that chases pointers; cycles are of `clock_mhz`.
+
+    `latency_cycles` are quantiles, at `probabilities`, of idle requests of one 128-byte line; each further line of a
+    request adds `further_line_cycles`. `queue_service_ns` is the service time of the queue whose mean wait is what
+    load adds to the latency (of a queue with fixed service times); neighbouring bytes within `queue_span_bytes` wait
+    in one queue.
+    """
+
+    source: Source
+    clock_mhz: int
+    probabilities: tuple[float, ...]
+    latency_cycles: tuple[float, ...]
+    further_line_cycles: float
+    queue_span_bytes: int
+    queue_service_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class CacheBehaviour:
+    """How the caches of a device behave, as far as counters tell; a part of it describes no circuit but fits them.
+
+    `gpcs` groups of SMs, whose requests for one line within `merge_window_cycles` of each other travel to the L2
+    together, `merge_most` at most; blocks of one SM are apart by `merge_skew_cycles` in the mean. The caches have
+    `l1_ways` and `l2_ways` lines a set. `dirty_before_bytes` lie dirty in the L2 when a profiled launch begins.
+    """
+
+    source: Source
+    gpcs: int
+    l1_ways: int
+    l2_ways: int
+    merge_most: int
+    merge_window_cycles: float
+    merge_skew_cycles: float
+    dirty_before_bytes: float

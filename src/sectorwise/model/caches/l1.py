@@ -1,0 +1,124 @@
+"""Turns the lines that the blocks of an SM touch, in the order of its warps, into hits in its L1."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from sectorwise.model.caches.lines import COUNT_OF_BITS, LINE_BYTES, Role, hash_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy.typing as npt
+
+    from sectorwise.model.caches.lines import Lines
+    from sectorwise.model.caches.placement import Placement
+    from sectorwise.model.caches.window import Window
+
+MOST_LOOKUPS: Final = 80_000
+"""Lines looked up at most, over all SMs that are looked at: about a tenth of a second."""
+
+FEWEST_SMS: Final = 3
+MOST_PARTS: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class L1Result:
+    """Hits in L1 of a sample of SMs.
+
+    `asked` and `hit` are sectors of loads by instruction. `lifetime_ticks` is how long a line stays after its last
+    use, in the mean; None where none was ever evicted.
+    """
+
+    asked: Mapping[int, int]
+    hit: Mapping[int, int]
+    lifetime_ticks: float | None
+
+    def hit_share(self, instruction: int) -> float:
+        """The part of an instruction's sectors that hit."""
+        asked = self.asked.get(instruction, 0)
+        return self.hit.get(instruction, 0) / asked if asked else 0.0
+
+
+@dataclass(slots=True)
+class _Counts:
+    asked: dict[int, int]
+    hit: dict[int, int]
+    ages: list[int]
+
+
+def simulate_l1(window: Window, placement: Placement, roles: Mapping[int, Role], l1_bytes: int, ways: int) -> L1Result:
+    """Let a few SMs run their blocks of the window through an L1 of this size.
+
+    The L1 has sets of `ways` lines of four sectors; of each set the least recently used line goes first. A load brings
+    the sectors that are missing, and one that is on its way counts as there. Stores leave their line in L1 and pass
+    on. Where the SMs ask for more than `MOST_LOOKUPS`, a part of the lines, chosen by hash, is looked up in an L1 of
+    that part of the size.
+    """
+    sms = _choose_sms(window, placement)
+    blocks = np.flatnonzero(np.isin(placement.sm, sms))
+    share = blocks.size / max(1, window.blocks)
+    parts = 1
+    while window.count_lines() * share / parts > MOST_LOOKUPS and parts < MOST_PARTS:
+        parts *= 2
+    lines = window.gather(blocks, lambda line: hash_lines(line) % parts == 0)
+    counts = _Counts({}, {}, [])
+    sets = max(1, l1_bytes // LINE_BYTES // ways // parts)
+    for sm in sms.tolist():
+        _run_sm(_Sm(lines, np.flatnonzero(placement.sm[lines.block] == sm), placement), roles, sets, ways, counts)
+    return L1Result(counts.asked, counts.hit, float(np.mean(counts.ages)) if counts.ages else None)
+
+
+def _choose_sms(window: Window, placement: Placement) -> npt.NDArray[np.int64]:
+    """A few SMs far apart, or all that have blocks where that is little work."""
+    used = np.unique(placement.sm)
+    wanted = max(FEWEST_SMS, int(MOST_LOOKUPS * used.size / max(1, window.count_lines())))
+    if wanted >= used.size:
+        return used
+    return used[np.linspace(0, used.size - 1, wanted).astype(np.int64)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sm:
+    lines: Lines
+    rows: npt.NDArray[np.intp]
+    placement: Placement
+
+
+def _run_sm(sm: _Sm, roles: Mapping[int, Role], sets: int, ways: int, counts: _Counts) -> None:
+    lines, rows = sm.lines, sm.rows
+    ticks = sm.placement.start[lines.block[rows]] + lines.position[rows]
+    order = np.lexsort((lines.warp[rows], lines.block[rows], ticks))
+    rows = rows[order]
+    cache: list[OrderedDict[int, tuple[int, int]]] = [OrderedDict() for _ in range(sets)]
+    stream = zip(
+        lines.instruction[rows].tolist(),
+        lines.line[rows].tolist(),
+        lines.sectors[rows].tolist(),
+        ticks[order].tolist(),
+        (hash_lines(lines.line[rows]) // MOST_PARTS % sets).tolist(),
+        strict=True,
+    )
+    asked, hit = counts.asked, counts.hit
+    for instruction, line, sectors, tick, place in stream:
+        role = roles[instruction]
+        if role is Role.ATOMIC:
+            continue
+        loads = role is Role.CACHED_LOAD or role is Role.BYPASSING_LOAD
+        if loads:
+            asked[instruction] = asked.get(instruction, 0) + COUNT_OF_BITS[sectors]
+        if role is Role.BYPASSING_LOAD:
+            continue
+        lines_of_set = cache[place]
+        there, _ = lines_of_set.get(line, (0, 0))
+        if loads:
+            hit[instruction] = hit.get(instruction, 0) + COUNT_OF_BITS[sectors & there]
+        lines_of_set[line] = (there | sectors, tick)
+        lines_of_set.move_to_end(line)
+        if len(lines_of_set) > ways:
+            _, (_, last) = lines_of_set.popitem(last=False)
+            counts.ages.append(tick - last)

@@ -1,0 +1,237 @@
+"""Turns the lines that all blocks of a window ask for into requests that reach the L2, its misses, and DRAM traffic."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from sectorwise.model.caches.lines import COUNT_OF_BITS, LINE_BYTES, Role, hash_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from sectorwise.model.caches.lines import Lines
+    from sectorwise.model.caches.placement import Placement
+    from sectorwise.model.caches.window import Window
+
+MOST_EVENTS: Final = 80_000
+"""Lines followed at most: about a third of a second."""
+
+_PAIRS: Final = tuple((3 if bits & 3 else 0) | (12 if bits & 12 else 0) for bits in range(16))
+"""Sectors of a line that come with others, where DRAM is read by 64 bytes."""
+
+_HOME_SALT: Final = 0x5555
+
+
+@dataclass(frozen=True, slots=True)
+class L2Setup:
+    """What the L2 model needs to know of the device and the launch.
+
+    The L2 has `halves` of sets of `ways` lines. `merge_share` is the part of the requests for one line, by SMs of one
+    of `gpcs` groups in the same tick, that travel together, up to `merge_most` of them. A missed sector brings
+    `fetch_bytes`, 32, 64 or 128. `l1_lifetime_ticks` is how long L1 keeps a line that is not used; None: to the end.
+    """
+
+    size_bytes: int
+    halves: int
+    ways: int
+    gpcs: int
+    merge_share: float
+    merge_most: int
+    fetch_bytes: int
+    l1_lifetime_ticks: float | None
+
+
+@dataclass(slots=True)
+class Flow:
+    """Sectors of 32 bytes that went each way, scaled up from the sampled lines.
+
+    By instruction: `asked` by loads, `filled` from the L2 into L1s, `read` at the L2 after merging, `missed` there.
+    `stored` by stores, `crossed` from one half of the L2 to the other, `kept` by the L2 of either kind, `dram_read`
+    and `dram_written`.
+    """
+
+    asked: dict[int, float] = field(default_factory=dict)
+    filled: dict[int, float] = field(default_factory=dict)
+    read: dict[int, float] = field(default_factory=dict)
+    missed: dict[int, float] = field(default_factory=dict)
+    stored: float = 0.0
+    crossed: float = 0.0
+    kept_reads: float = 0.0
+    kept_writes: float = 0.0
+    dram_read: float = 0.0
+    dram_written: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class L2Result:
+    """What flowed for the first and for the second half of the window's blocks, and what stays dirty in the L2."""
+
+    first: Flow
+    second: Flow
+    dirty_sectors: float
+
+
+@dataclass(slots=True)
+class _State:
+    setup: L2Setup
+    sets: int
+    halves: list[list[OrderedDict[int, list[int]]]]
+    flow: Flow
+
+
+def simulate_l2(window: Window, placement: Placement, roles: Mapping[int, Role], setup: L2Setup) -> L2Result:
+    """Let all blocks of the window ask for a sample of the lines, chosen by hash, in the order of time."""
+    parts = 1
+    while window.count_lines() / parts > MOST_EVENTS:
+        parts *= 2
+    lines = window.gather(np.arange(window.blocks), lambda line: hash_lines(line) % parts == 0)
+    sets = max(1, setup.size_bytes // setup.halves // LINE_BYTES // setup.ways // parts)
+    halves = [[OrderedDict[int, list[int]]() for _ in range(sets)] for _ in range(setup.halves)]
+    first, second = Flow(), Flow()
+    state = _State(setup, sets, halves, first)
+    in_l1: dict[tuple[int, int], tuple[int, int]] = {}
+    asked: dict[tuple[int, int], list[int]] = {}
+    for instruction, line, sectors, tick, sm, home, block in _order(lines, placement):
+        flow = state.flow = first if 2 * block < window.blocks else second
+        role = roles[instruction]
+        loads = role is Role.CACHED_LOAD or role is Role.BYPASSING_LOAD
+        if loads:
+            _add(flow.asked, instruction, COUNT_OF_BITS[sectors])
+        wanted = sectors
+        if role is Role.CACHED_LOAD or role is Role.STORE:
+            wanted = _pass_l1(in_l1, setup, (sm, line), sectors, tick)
+        if role is Role.ATOMIC:
+            _update(state, line, sectors, home)
+        elif not loads:
+            _write(state, line, sectors, home)
+        elif wanted:
+            _add(flow.filled, instruction, COUNT_OF_BITS[wanted])
+            gpc = sm % setup.gpcs
+            _add(flow.read, instruction, COUNT_OF_BITS[wanted] * _merge(asked, setup, (gpc, line), tick, wanted))
+            missed = _look_up(state, line, wanted, home, gpc * setup.halves // setup.gpcs)
+            _add(flow.missed, instruction, missed)
+    dirty = sum(COUNT_OF_BITS[entry[1]] for half in halves for each in half for entry in each.values())
+    return L2Result(_scale(first, parts), _scale(second, parts), float(dirty * parts))
+
+
+def _order(lines: Lines, placement: Placement) -> Iterator[tuple[int, int, int, int, int, int, int]]:
+    ticks = placement.start[lines.block] + lines.position
+    order = np.lexsort((lines.warp, lines.block, ticks))
+    return zip(
+        lines.instruction[order].tolist(),
+        lines.line[order].tolist(),
+        lines.sectors[order].tolist(),
+        ticks[order].tolist(),
+        placement.sm[lines.block[order]].tolist(),
+        hash_lines(lines.line[order] ^ _HOME_SALT).tolist(),
+        lines.block[order].tolist(),
+        strict=True,
+    )
+
+
+def _add(counts: dict[int, float], instruction: int, count: float) -> None:
+    counts[instruction] = counts.get(instruction, 0.0) + count
+
+
+def _scale(flow: Flow, parts: int) -> Flow:
+    def scale(counts: dict[int, float]) -> dict[int, float]:
+        return {instruction: count * parts for instruction, count in counts.items()}
+
+    return Flow(
+        asked=scale(flow.asked),
+        filled=scale(flow.filled),
+        read=scale(flow.read),
+        missed=scale(flow.missed),
+        stored=flow.stored * parts,
+        crossed=flow.crossed * parts,
+        kept_reads=flow.kept_reads * parts,
+        kept_writes=flow.kept_writes * parts,
+        dram_read=flow.dram_read * parts,
+        dram_written=flow.dram_written * parts,
+    )
+
+
+def _pass_l1(
+    in_l1: dict[tuple[int, int], tuple[int, int]], setup: L2Setup, where: tuple[int, int], sectors: int, tick: int
+) -> int:
+    """Sectors that the SM's L1 does not have, and now has."""
+    there, last = in_l1.get(where, (0, tick))
+    if setup.l1_lifetime_ticks is not None and tick - last > setup.l1_lifetime_ticks:
+        there = 0
+    in_l1[where] = (there | sectors, tick)
+    return sectors & ~there
+
+
+def _merge(
+    asked: dict[tuple[int, int], list[int]], setup: L2Setup, where: tuple[int, int], tick: int, wanted: int
+) -> float:
+    """The part of a request that reaches the L2: less than all where SMs of a GPC ask for the same at once."""
+    waiting = asked.get(where)
+    if waiting is None or waiting[0] != tick or not waiting[1] % setup.merge_most or wanted & ~waiting[2]:
+        asked[where] = [tick, 1, wanted]
+        return 1.0
+    waiting[1] += 1
+    return 1.0 - setup.merge_share
+
+
+def _look_up(state: _State, line: int, wanted: int, home: int, near: int) -> int:
+    """Sectors that must come from DRAM, of a line wanted by an SM of half `near`; both halves keep what passes."""
+    setup, flow = state.setup, state.flow
+    own = home % setup.halves
+    place = (home >> 8) % state.sets
+    entry = state.halves[near][place].get(line)
+    if entry is not None:
+        state.halves[near][place].move_to_end(line)
+        wanted &= ~entry[0]
+        if not wanted:
+            return 0
+    missed = wanted
+    if own != near and (entry := state.halves[own][place].get(line)) is not None:
+        state.halves[own][place].move_to_end(line)
+        missed &= ~entry[0]
+    fetched = {32: missed, 64: _PAIRS[missed]}.get(setup.fetch_bytes, 15 if missed else 0)
+    if missed:
+        flow.dram_read += COUNT_OF_BITS[fetched]
+        flow.kept_reads += _keep(state, own, place, line, fetched, 0)
+    if own != near:
+        # What DRAM gave crosses whole: reads of single sectors 128 bytes apart cross at twice their number.
+        flow.crossed += COUNT_OF_BITS[wanted | fetched]
+        flow.kept_reads += _keep(state, near, place, line, wanted | fetched, 0)
+    return COUNT_OF_BITS[missed]
+
+
+def _write(state: _State, line: int, sectors: int, home: int) -> None:
+    """A store goes to the half that the line belongs to, and stays there until it is evicted."""
+    own = home % state.setup.halves
+    state.flow.stored += COUNT_OF_BITS[sectors]
+    state.flow.kept_writes += _keep(state, own, (home >> 8) % state.sets, line, sectors, sectors)
+
+
+def _update(state: _State, line: int, sectors: int, home: int) -> None:
+    """An atomic works on the half that the line belongs to, which must have the old value."""
+    own, place = home % state.setup.halves, (home >> 8) % state.sets
+    entry = state.halves[own][place].get(line)
+    missed = sectors if entry is None else sectors & ~entry[0]
+    state.flow.dram_read += COUNT_OF_BITS[missed]
+    state.flow.kept_writes += _keep(state, own, place, line, sectors, sectors)
+
+
+def _keep(state: _State, half: int, place: int, line: int, sectors: int, dirty: int) -> int:
+    """Put sectors into a half; returns how many were not there before."""
+    lines = state.halves[half][place]
+    entry = lines.get(line)
+    if entry is not None:
+        added = COUNT_OF_BITS[sectors & ~entry[0]]
+        entry[0] |= sectors
+        entry[1] |= dirty
+        lines.move_to_end(line)
+        return added
+    lines[line] = [sectors, dirty]
+    if len(lines) > state.setup.ways:
+        _, (_, evicted) = lines.popitem(last=False)
+        state.flow.dram_written += COUNT_OF_BITS[evicted]
+    return COUNT_OF_BITS[sectors]

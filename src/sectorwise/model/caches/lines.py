@@ -1,0 +1,204 @@
+"""Turns requests, as some blocks of a launch issue them, into the 128-byte lines that they touch, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from sectorwise.counting.request import Operation, Space
+from sectorwise.machine.memory import generic_spaces
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from sectorwise.binding import BoundLaunch
+    from sectorwise.counting.request import Access
+
+    Addresses = npt.NDArray[np.int64]
+    Lanes = npt.NDArray[np.bool_]
+
+_SECTOR_SHIFT: Final = 5
+_SECTORS_IN_LINE: Final = 4
+_ROW_SHIFT: Final = 48
+"""Above the bits of an address, so that a row number and a sector number fit one sortable integer."""
+
+_LOCAL_BASE: Final = 1 << 46
+"""Local memory lies above all buffers, a region a warp, its words interleaved by lane as on the hardware."""
+
+MOST_LINES: Final = 3_000_000
+"""Lines kept at most, 20 bytes each; later ones are dropped, and the stream says so."""
+
+
+LINE_BYTES: Final = 128
+SECTOR_BYTES: Final = 32
+
+COUNT_OF_BITS: Final = tuple(bits.bit_count() for bits in range(16))
+"""Sectors of a line by the bits that name them."""
+
+_AROUND_L1: Final = frozenset({"STRONG", "BYPASS", "NA"})
+
+
+class Role(Enum):
+    """What the caches make of a memory instruction."""
+
+    CACHED_LOAD = "cached load"
+    BYPASSING_LOAD = "bypassing load"
+    STORE = "store"
+    ATOMIC = "atomic"
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """The lines that requests of some blocks touched, one entry for each line of each request.
+
+    `block` int32: linear index; `warp` int16: within its block; `position` int32: the how manieth memory request of
+    its warp; `instruction` int32: index into the kernel's; `line` int64: address / 128; `sectors` uint8: a bit for
+    each of its four sectors. Entries of one warp are in the order of its requests. `positions` int32 [blocks]: how
+    many requests the busiest warp of each block made, by linear block index less `first_block`. `complete` is False
+    where lines were dropped.
+    """
+
+    first_block: int
+    block: npt.NDArray[np.int32]
+    warp: npt.NDArray[np.int16]
+    position: npt.NDArray[np.int32]
+    instruction: npt.NDArray[np.int32]
+    line: npt.NDArray[np.int64]
+    sectors: npt.NDArray[np.uint8]
+    positions: npt.NDArray[np.int32]
+    complete: bool
+
+
+@dataclass(slots=True)
+class LineRecorder:
+    """An observer that keeps the lines of global and local requests of `blocks` blocks from `first_block` on."""
+
+    bound: BoundLaunch
+    first_block: int
+    blocks: int
+    _positions: npt.NDArray[np.int32]
+    _parts: list[tuple[npt.NDArray[np.int64], ...]] = field(default_factory=list)
+    _kept: int = 0
+
+    @property
+    def warps_per_block(self) -> int:
+        """Warps of a block, the last perhaps not full."""
+        return count_warps(self.bound)
+
+    def on_request(
+        self,
+        instruction: int,
+        access: Access,
+        warps: npt.NDArray[np.int64],
+        addresses: Addresses,
+        active: Lanes,
+    ) -> None:
+        """Keeps the lines of one issue; shared memory only moves the warps' positions on."""
+        places = warps - self.first_block * self.warps_per_block
+        positions = self._positions[places]
+        self._positions[places] += 1
+        match access.space:
+            case Space.GLOBAL:
+                pass
+            case Space.GENERIC:
+                active = active & (generic_spaces(self.bound, addresses) == 0)
+            case Space.LOCAL:
+                addresses = self._place_local(warps, addresses)
+            case _:
+                return
+        if self._kept >= MOST_LINES or not active.any():
+            return
+        words = max(1, access.width_bytes // 4) if access.space is Space.LOCAL else 1
+        for word in range(words):
+            row, line, sectors = fold_requests(addresses + 128 * word, active)
+            self._kept += row.size
+            self._parts.append(
+                (warps[row], positions[row].astype(np.int64), np.full(row.size, instruction), line, sectors)
+            )
+
+    def _place_local(self, warps: npt.NDArray[np.int64], addresses: Addresses) -> Addresses:
+        """Addresses in memory of a thread's own bytes: words of the 32 lanes lie side by side."""
+        region_bytes = -(-self.bound.local_bytes_per_thread // 4) * 128
+        lanes = 4 * np.arange(32)
+        placed: Addresses = _LOCAL_BASE + warps[:, None] * region_bytes + (addresses >> 2) * 128 + lanes
+        return placed
+
+    def close(self) -> Lines:
+        """What was kept."""
+        columns = [np.concatenate(column) for column in zip(*self._parts, strict=True)] or [np.zeros(0, np.int64)] * 5
+        warps, positions, instruction, line, sectors = columns
+        busiest = self._positions.reshape(self.blocks, self.warps_per_block).max(axis=1)
+        return Lines(
+            first_block=self.first_block,
+            block=(warps // self.warps_per_block).astype(np.int32),
+            warp=(warps % self.warps_per_block).astype(np.int16),
+            position=positions.astype(np.int32),
+            instruction=instruction.astype(np.int32),
+            line=line,
+            sectors=sectors.astype(np.uint8),
+            positions=busiest,
+            complete=self._kept < MOST_LINES,
+        )
+
+
+def count_warps(bound: BoundLaunch) -> int:
+    """Warps of a block, the last perhaps not full."""
+    return -(-bound.launch.threads_per_block // 32)
+
+
+def record_lines(bound: BoundLaunch, first_block: int, blocks: int) -> LineRecorder:
+    """A recorder that has seen nothing."""
+    return LineRecorder(bound, first_block, blocks, np.zeros(blocks * count_warps(bound), np.int32))
+
+
+def fold_requests(
+    addresses: Addresses, active: Lanes
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Distinct lines of each request and the sectors touched in them: rows, lines, sector bits, row after row.
+
+    `addresses` int64 [n, 32] of accesses that do not straddle sectors, `active` bool [n, 32].
+    """
+    sectors = addresses >> _SECTOR_SHIFT
+    first = sectors[:, :1]
+    alike = active.all() and bool((first % _SECTORS_IN_LINE == first[0] % _SECTORS_IN_LINE).all())
+    if alike and bool((sectors - first == sectors[:1] - first[0]).all()):
+        _, lines, bits = _fold(sectors[:1], active[:1])
+        shifts = (first - first[0]) // _SECTORS_IN_LINE
+        rows = np.repeat(np.arange(len(sectors)), lines.size)
+        return rows, (lines + shifts).ravel(), np.tile(bits, len(sectors))
+    return _fold(sectors, active)
+
+
+def _fold(
+    sectors: Addresses, active: Lanes
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    row, lane = np.nonzero(active)
+    keys = np.unique((row << _ROW_SHIFT) | sectors[row, lane])
+    lines = keys // _SECTORS_IN_LINE
+    begins = np.flatnonzero(np.concatenate([[True], lines[1:] != lines[:-1]]))
+    bits = np.add.reduceat(1 << keys % _SECTORS_IN_LINE, begins)
+    lines = lines[begins]
+    return lines >> (_ROW_SHIFT - 2), lines & ((1 << (_ROW_SHIFT - 2)) - 1), bits
+
+
+def hash_lines(line: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """A number from 0 to 2**31 - 1 that looks random for each line: the hashes of the hardware are not published."""
+    mixed = line.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    return (mixed >> np.uint64(33)).astype(np.int64)
+
+
+def name_role(access: Access) -> Role:
+    """What the caches make of an instruction: loads that ask for what other SMs may have written go around L1."""
+    match access.operation:
+        case Operation.STORE:
+            return Role.STORE
+        case Operation.LOAD | Operation.ASYNC_COPY:
+            around = access.space is not Space.LOCAL and _AROUND_L1 & set(access.modifiers)
+            return Role.BYPASSING_LOAD if around else Role.CACHED_LOAD
+        case _:
+            return Role.ATOMIC

@@ -1,0 +1,240 @@
+"""Turns a launch into a window of its blocks whose lines are known: executed, or placed like a block that was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from sectorwise.launch.config import Contents
+from sectorwise.machine.execution import ExecutionOptions
+from sectorwise.machine.numpy_engine import open_tally, run_blocks
+from sectorwise.model.caches.lines import MOST_LINES, Lines, record_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy.typing as npt
+
+    from sectorwise.binding import BoundLaunch
+    from sectorwise.counting.request import Access
+
+MOST_INSTRUCTIONS: Final = 1_500_000
+"""Warp instructions executed to see a window: less than a second."""
+
+MOST_BLOCKS: Final = 4_096
+"""Blocks whose place is looked up one by one where they are taken to be alike."""
+
+WANTED_WAVES: Final = 4
+
+EARLY_REQUESTS: Final = 48
+"""Memory requests of a warp after which a block's place is known well enough: every load of a first iteration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The first `blocks` of a launch. Where they were executed `lines` are theirs and `shifts` is None.
+
+    Otherwise `lines` are those of one block, and those of block b lie `shifts[b, s]` sectors further on for the
+    instruction that `slots` maps to s: int64 [blocks, slots]. `issued` int64 [instructions]: how many warps of the
+    window issued each.
+    """
+
+    blocks: int
+    lines: Lines
+    issued: npt.NDArray[np.int64]
+    shifts: npt.NDArray[np.int64] | None = None
+    slots: npt.NDArray[np.int64] | None = None
+
+    def count_lines(self) -> int:
+        """Lines of all blocks together."""
+        return self.lines.line.size * (1 if self.shifts is None else self.blocks)
+
+    def measure_blocks(self) -> npt.NDArray[np.int64]:
+        """Requests of the busiest warp of each block, at least one."""
+        lengths = np.maximum(self.lines.positions, 1).astype(np.int64)
+        return lengths if self.shifts is None else np.full(self.blocks, lengths[0])
+
+    def gather(
+        self, blocks: npt.NDArray[np.int64], keep: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
+    ) -> Lines:
+        """Lines of these blocks that `keep` wants, in the order of the blocks."""
+        lines = self.lines
+        if self.shifts is None or self.slots is None:
+            chosen = np.zeros(self.blocks, np.bool_)
+            chosen[blocks] = True
+            return _take(lines, np.flatnonzero(chosen[lines.block] & keep(lines.line)))
+        slots = self.slots[lines.instruction]
+        parts = []
+        for block in blocks.tolist():
+            moved = shift_lines(lines, self.shifts[block][slots])
+            part = _take(moved, np.flatnonzero(keep(moved.line)))
+            parts.append(replace(part, block=np.full(part.line.size, block, np.int32)))
+        return _join(parts, lines)
+
+
+def shift_lines(lines: Lines, shifts: npt.NDArray[np.int64]) -> Lines:
+    """The same requests so many sectors further on: lines part in two where the shift is no multiple of a line."""
+    whole, rest = shifts >> 2, (shifts & 3).astype(np.uint8)
+    if not rest.any():
+        return replace(lines, line=lines.line + whole)
+    spread = lines.sectors.astype(np.uint16) << rest
+    low, high = (spread & 15).astype(np.uint8), (spread >> 4).astype(np.uint8)
+    rows = np.concatenate([np.flatnonzero(low), np.flatnonzero(high)])
+    order = np.argsort(rows, kind="stable")
+    moved = _take(lines, rows[order])
+    line = np.concatenate([(lines.line + whole)[low > 0], (lines.line + whole + 1)[high > 0]])
+    return replace(moved, line=line[order], sectors=np.concatenate([low[low > 0], high[high > 0]])[order])
+
+
+def _take(lines: Lines, rows: npt.NDArray[np.intp]) -> Lines:
+    return replace(
+        lines,
+        block=lines.block[rows],
+        warp=lines.warp[rows],
+        position=lines.position[rows],
+        instruction=lines.instruction[rows],
+        line=lines.line[rows],
+        sectors=lines.sectors[rows],
+    )
+
+
+def _join(parts: list[Lines], like: Lines) -> Lines:
+    if not parts:
+        return _take(like, np.zeros(0, np.intp))
+    return replace(
+        like,
+        block=np.concatenate([part.block for part in parts]),
+        warp=np.concatenate([part.warp for part in parts]),
+        position=np.concatenate([part.position for part in parts]),
+        instruction=np.concatenate([part.instruction for part in parts]),
+        line=np.concatenate([part.line for part in parts]),
+        sectors=np.concatenate([part.sectors for part in parts]),
+    )
+
+
+def open_window(
+    bound: BoundLaunch, instructions: int, lines: int, blocks_per_wave: int, wanted_waves: int = WANTED_WAVES
+) -> Window:
+    """A window of a launch that issues so many warp instructions, which touch so many lines.
+
+    It has at least one wave, up to `wanted_waves`, as far as they can be seen in about a second.
+    Blocks that are too long for that are taken to be alike: one is executed whole, of the others only the beginning,
+    which says where each of its arrays begins.
+    """
+    total = bound.launch.blocks_total
+    wanted = min(total, wanted_waves * blocks_per_wave)
+    affordable = min(MOST_INSTRUCTIONS * total // max(1, instructions), MOST_LINES * total // max(1, lines))
+    if affordable >= min(wanted, blocks_per_wave):
+        return _observe(bound, min(wanted, affordable))
+    return _place_blocks(bound, min(wanted, MOST_BLOCKS))
+
+
+def _observe(bound: BoundLaunch, blocks: int) -> Window:
+    recorder = record_lines(bound, 0, blocks)
+    tally = open_tally(_leave_noise_out(bound), ExecutionOptions(observers=(recorder,)))
+    run_blocks(tally, 0, blocks)
+    return Window(blocks, recorder.close(), tally.issued)
+
+
+def _leave_noise_out(bound: BoundLaunch) -> BoundLaunch:
+    """The launch with zeros where contents are not specified: no address may depend on them, and zeros cost nothing."""
+    allocations = tuple(
+        replace(each, buffer=replace(each.buffer, contents=Contents("zeros")))
+        if each.buffer.contents.kind == "noise"
+        else each
+        for each in bound.allocations
+    )
+    return replace(bound, allocations=allocations)
+
+
+class _Seen(Exception):  # noqa: N818 - not an error: enough of a block was seen
+    """Ends the execution of some blocks."""
+
+
+@dataclass(slots=True)
+class _FirstPlaces:
+    """An observer that keeps the first sector of each instruction of each block, and stops when warps have come far."""
+
+    warps_per_block: int
+    slots: npt.NDArray[np.int64]
+    places: npt.NDArray[np.int64]
+    requests: npt.NDArray[np.int32]
+
+    def on_request(
+        self,
+        instruction: int,
+        access: Access,
+        warps: npt.NDArray[np.int64],
+        addresses: npt.NDArray[np.int64],
+        active: npt.NDArray[np.bool_],
+    ) -> None:
+        """Keeps the lowest active lane's sector of warp 0 of each block."""
+        del access
+        np.add.at(self.requests, warps // self.warps_per_block, 1)
+        slot = self.slots[instruction]
+        leading = (warps % self.warps_per_block == 0) & active.any(axis=1)
+        if slot >= 0 and leading.any():
+            blocks = warps[leading] // self.warps_per_block
+            lane = active[leading].argmax(axis=1)
+            lines = addresses[leading][np.arange(lane.size), lane] >> 5
+            unseen = self.places[blocks, slot] < 0
+            self.places[blocks[unseen], slot] = lines[unseen]
+        here = np.unique(warps // self.warps_per_block)
+        if (self.requests[here] >= EARLY_REQUESTS * self.warps_per_block).all() and self._is_whole(here):
+            raise _Seen
+
+    def _is_whole(self, blocks: npt.NDArray[np.int64]) -> bool:
+        """Whether all blocks of the batch are among those that issue now: none lags behind."""
+        started = np.flatnonzero(self.requests)
+        return bool(np.isin(started[self.requests[started] < EARLY_REQUESTS * self.warps_per_block], blocks).all())
+
+
+def _place_blocks(bound: BoundLaunch, blocks: int) -> Window:
+    recorder = record_lines(bound, 0, 1)
+    quiet = _leave_noise_out(bound)
+    whole = open_tally(quiet, ExecutionOptions(observers=(recorder,)))
+    run_blocks(whole, 0, 1)
+    lines = recorder.close()
+    used = np.unique(lines.instruction)
+    slots = np.full(len(bound.kernel.instructions), -1, np.int64)
+    slots[used] = np.arange(used.size)
+    places = np.full((blocks, used.size), -1, np.int64)
+    warps = recorder.warps_per_block
+    step = max(1, 32768 // (32 * warps))
+    seen = _FirstPlaces(warps, slots, places, np.zeros(blocks, np.int32))
+    tally = open_tally(quiet, ExecutionOptions(observers=(seen,)))
+    for first in range(0, blocks, step):
+        try:
+            run_blocks(tally, first, min(step, blocks - first))
+        except _Seen:
+            continue
+    return Window(blocks, lines, whole.issued * blocks, _find_shifts(lines, places, slots, used), slots)
+
+
+def _find_shifts(
+    lines: Lines,
+    places: npt.NDArray[np.int64],
+    slots: npt.NDArray[np.int64],
+    used: npt.NDArray[np.int32],
+) -> npt.NDArray[np.int64]:
+    """How many sectors each block's lines lie from those of block 0, by instruction.
+
+    An instruction that a block comes to late lies as far as one that touched the same lines early; if there is none it
+    is taken to touch memory of its own in each block.
+    """
+    shifts = places - places[:1]
+    early = [slot for slot in range(used.size) if (places[:, slot] >= 0).all()]
+    spans = {slot: _find_span(lines.line[slots[lines.instruction] == slot]) for slot in range(used.size)}
+    for slot in range(used.size):
+        late = np.flatnonzero((places[:, slot] < 0) | (places[0, slot] < 0))
+        if late.size:
+            first, last = spans[slot]
+            alike = [other for other in early if spans[other][0] <= last and first <= spans[other][1]]
+            shifts[late, slot] = shifts[late, alike[0]] if alike else late * 4 * (last - first + 1)
+    return shifts
+
+
+def _find_span(line: npt.NDArray[np.int64]) -> tuple[int, int]:
+    return (int(line.min()), int(line.max())) if line.size else (0, 0)

@@ -1,0 +1,230 @@
+"""Turns an executed launch into where its bytes come from and go to: L1, L2 and DRAM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.counting.request import Operation, Space
+from sectorwise.device import load_device
+from sectorwise.errors import UnsupportedDeviceError
+from sectorwise.machine.forms import access_of
+from sectorwise.model.caches.l1 import simulate_l1
+from sectorwise.model.caches.l2 import Flow, L2Setup, simulate_l2
+from sectorwise.model.caches.lines import SECTOR_BYTES, name_role
+from sectorwise.model.caches.placement import place_blocks
+from sectorwise.model.caches.window import open_window
+from sectorwise.model.latency import MEASURED_DEVICE
+from sectorwise.model.schedule import find_loops
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from sectorwise.binding import BoundLaunch
+    from sectorwise.device import DeviceSpec
+    from sectorwise.machine.execution import Execution, Site
+    from sectorwise.measurements import CacheBehaviour
+    from sectorwise.model.caches.l1 import L1Result
+    from sectorwise.model.caches.l2 import L2Result
+    from sectorwise.model.caches.window import Window
+    from sectorwise.model.occupancy import Occupancy
+
+DEFAULT_FETCH_BYTES: Final = 64
+
+_LOADS: Final = frozenset({Operation.LOAD, Operation.ASYNC_COPY})
+_CACHED_SPACES: Final = frozenset({Space.GLOBAL, Space.GENERIC, Space.LOCAL})
+
+
+@dataclass(frozen=True, slots=True)
+class SiteTraffic:
+    """Where the sectors come from that one load asks for; all sectors of 32 bytes, over the launch."""
+
+    instruction: int
+    asked: float
+    l1_hits: float
+    l2_hits: float
+    dram: float
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What a launch moves between the levels, caches cold when it begins.
+
+    `l1_hit_sectors` are sectors of global loads that L1 has, or is waiting for. `l2_sectors_read_from_sm` is what
+    reaches the L2 from the SMs, `l2_sectors_fabric_read` what crosses between its halves, `l2_sectors_read` both.
+    `dram_bytes_write` leaves out what stays dirty in the L2. `sites` has each load from global or local memory.
+    `window_blocks` of the launch's blocks were followed; `borrowed`: the caches are those of another
+    device. `assumed` says what was borrowed or guessed.
+    """
+
+    l1_hit_sectors: int
+    l2_sectors_read_from_sm: int
+    l2_sectors_fabric_read: int
+    dram_bytes_read: int
+    dram_bytes_write: int
+    sites: tuple[SiteTraffic, ...]
+    window_blocks: int
+    borrowed: bool
+    assumed: tuple[str, ...]
+
+    @property
+    def l2_sectors_read(self) -> int:
+        """Reads that the L2 counts: from the SMs, and by one half from the other."""
+        return self.l2_sectors_read_from_sm + self.l2_sectors_fabric_read
+
+    def shares(self) -> dict[int, tuple[float, float]]:
+        """The parts of each load's sectors that come from DRAM and from the L2, by instruction."""
+        return {
+            site.instruction: (site.dram / site.asked, site.l2_hits / site.asked) for site in self.sites if site.asked
+        }
+
+
+def estimate_traffic(bound: BoundLaunch, execution: Execution, occupancy: Occupancy) -> Traffic | None:
+    """Follow some blocks of the launch through the caches; None where an address is not known.
+
+    The blocks are run again by the reference engine, a wave of them or several where they are short; of long ones one
+    is run and the others lie like it. L1 is followed on some SMs, the L2 on some of the lines.
+    """
+    sites = [site for site in execution.sites if site.access.space in _CACHED_SPACES]
+    if any(site.unknown_because is not None for site in sites):
+        return None
+    device = bound.device
+    behaviour, assumed = _find_behaviour(device)
+    blocks_per_wave = occupancy.blocks_per_sm * device.sm_count
+    lines = sum(site.tag_requests + site.sectors_local // 4 for site in sites)
+    window = open_window(bound, int(execution.issued.sum()), lines, blocks_per_wave)
+    placement = place_blocks(window.measure_blocks(), occupancy.blocks_per_sm, device.sm_count, behaviour.gpcs)
+    roles = {
+        each.index: name_role(access) for each in bound.kernel.instructions if (access := access_of(each)) is not None
+    }
+    l1 = simulate_l1(window, placement, roles, occupancy.l1_bytes, behaviour.l1_ways)
+    setup = L2Setup(
+        size_bytes=device.l2_bytes,
+        halves=device.l2_partitions or 1,
+        ways=behaviour.l2_ways,
+        gpcs=behaviour.gpcs,
+        merge_share=_find_merge_share(bound, execution, occupancy, behaviour),
+        merge_most=behaviour.merge_most,
+        fetch_bytes=device.dram_fetch_bytes or DEFAULT_FETCH_BYTES,
+        l1_lifetime_ticks=l1.lifetime_ticks,
+    )
+    l2 = simulate_l2(window, placement, roles, setup)
+    if window.shifts is not None:
+        assumed = (*assumed, "one block was followed; the others lie like it, each of its arrays elsewhere")
+    return _sum_up(_Parts(bound, sites, window, l1, l2, behaviour), assumed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    bound: BoundLaunch
+    sites: list[Site]
+    window: Window
+    l1: L1Result
+    l2: L2Result
+    behaviour: CacheBehaviour
+
+
+def _find_behaviour(device: DeviceSpec) -> tuple[CacheBehaviour, tuple[str, ...]]:
+    if device.caches is not None:
+        return device.caches, ()
+    lender = load_device(MEASURED_DEVICE)
+    if lender.caches is None:
+        raise UnsupportedDeviceError(f"{MEASURED_DEVICE} has no measured caches to borrow for {device.id}")
+    return lender.caches, (f"how caches behave from {lender.id}",)
+
+
+def _find_merge_share(
+    bound: BoundLaunch, execution: Execution, occupancy: Occupancy, behaviour: CacheBehaviour
+) -> float:
+    """The part of mergeable requests that come close enough in time: an SM asks for one line a cycle.
+
+    Requests of one tick spread over as many cycles as the SM's warps ask for lines in one pass of their loop.
+    """
+    blocks = min(occupancy.blocks_per_sm, -(-bound.launch.blocks_total // bound.device.sm_count))
+    lines = {s.instruction: s.tag_requests / s.executed for s in execution.sites if s.access.operation in _LOADS}
+    code = [each for each in bound.kernel.instructions if execution.issued[each.index]]
+    passes = [sum(lines.get(each.index, 0.0) for each in loop) for loop in find_loops(code)]
+    lines_a_pass = max(passes, default=0.0) or sum(lines.values())
+    spread = blocks * occupancy.warps_per_block * lines_a_pass
+    if blocks > 1:
+        spread = max(spread, behaviour.merge_skew_cycles)
+    return min(1.0, behaviour.merge_window_cycles / spread) if spread else 1.0
+
+
+def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
+    """Scale the window's flow up to the launch, by the sectors that its loads are known to ask for."""
+    rest = parts.bound.launch.blocks_total / parts.window.blocks - 1
+    flow = _extrapolate(parts.l2.first, parts.l2.second, 2 * rest)
+    loads = [site for site in parts.sites if site.access.operation in _LOADS]
+    sites = tuple(_describe_site(site, parts.l1, flow) for site in loads)
+    hits = sum(each.l1_hits for each, site in zip(sites, loads, strict=True) if site.access.space is not Space.LOCAL)
+    filled = sum(each.asked - each.l1_hits for each in sites)
+    by_sample = filled / total if (total := sum(flow.filled.values())) else 1.0
+    read = sum(flow.read.values()) * by_sample
+    return Traffic(
+        l1_hit_sectors=round(hits),
+        l2_sectors_read_from_sm=round(read),
+        l2_sectors_fabric_read=round(flow.crossed * by_sample),
+        dram_bytes_read=round(flow.dram_read * (by_sample if total else 1.0) * SECTOR_BYTES),
+        dram_bytes_write=round(_count_written(parts, flow, whole=rest == 0)),
+        sites=sites,
+        window_blocks=parts.window.blocks,
+        borrowed=parts.bound.device.caches is None,
+        assumed=assumed,
+    )
+
+
+def _count_written(parts: _Parts, flow: Flow, *, whole: bool) -> float:
+    """Bytes written to DRAM: what was stored and does not stay, and what the L2 held before.
+
+    The L2 keeps what it saw last. Where the whole launch was followed that is known; else what the first blocks bring
+    and later ones use again holds its place, and stores have their share of the rest, as of all that is new.
+    """
+    size = parts.bound.device.l2_bytes
+    kept = (flow.kept_reads + flow.kept_writes) * SECTOR_BYTES
+    before = parts.behaviour.dirty_before_bytes * min(1.0, kept / size)
+    if whole:
+        return flow.dram_written * SECTOR_BYTES + before
+    stored = flow.kept_writes * SECTOR_BYTES
+    if kept <= size:
+        return before
+    first, second = parts.l2.first, parts.l2.second
+    new = second.kept_reads + second.kept_writes
+    reused = max(0.0, first.kept_reads + first.kept_writes - new) * SECTOR_BYTES
+    stays = max(0.0, size - reused) * second.kept_writes / new if new else 0.0
+    return max(0.0, stored - stays) + before
+
+
+def _extrapolate(first: Flow, second: Flow, rest: float) -> Flow:
+    """The first half of the window, and the second as often as it takes: it stands for all blocks that follow."""
+
+    def join(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
+        return {i: one.get(i, 0.0) + other.get(i, 0.0) * (1 + rest) for i in {*one, *other}}
+
+    return Flow(
+        asked=join(first.asked, second.asked),
+        filled=join(first.filled, second.filled),
+        read=join(first.read, second.read),
+        missed=join(first.missed, second.missed),
+        stored=first.stored + second.stored * (1 + rest),
+        crossed=first.crossed + second.crossed * (1 + rest),
+        kept_reads=first.kept_reads + second.kept_reads * (1 + rest),
+        kept_writes=first.kept_writes + second.kept_writes * (1 + rest),
+        dram_read=first.dram_read + second.dram_read * (1 + rest),
+        dram_written=first.dram_written + second.dram_written * (1 + rest),
+    )
+
+
+def _describe_site(site: Site, l1: L1Result, flow: Flow) -> SiteTraffic:
+    asked = float(site.sectors_local if site.access.space is Space.LOCAL else site.sectors)
+    hits = asked * l1.hit_share(site.instruction)
+    filled = flow.filled.get(site.instruction, 0.0)
+    missed = flow.missed.get(site.instruction, 0.0) / filled if filled else 0.0
+    dram = (asked - hits) * missed
+    return SiteTraffic(site.instruction, asked, hits, asked - hits - dram, dram)
+
+
+def sum_over(sites: Iterable[SiteTraffic]) -> tuple[float, float, float]:
+    """Sectors from L1, from the L2 and from DRAM of several loads together, as of one source line."""
+    found = list(sites)
+    return sum(s.l1_hits for s in found), sum(s.l2_hits for s in found), sum(s.dram for s in found)

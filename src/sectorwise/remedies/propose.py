@@ -1,0 +1,39 @@
+"""Turns the findings of a launch into the same findings with remedies, where changes of the source were proven."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.remedies.axes import find_other_axes
+from sectorwise.remedies.loops import find_unrolling
+from sectorwise.remedies.records import find_aligned_records
+from sectorwise.remedies.shared import find_layouts
+from sectorwise.remedies.staging import find_staging
+from sectorwise.remedies.vectors import find_vectors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sectorwise.findings import Finding, Remedy
+    from sectorwise.model.kernel_model import KernelModel
+    from sectorwise.remedies.workshop import Workshop
+
+_FINDERS: Final = (find_layouts, find_staging, find_other_axes, find_aligned_records, find_vectors, find_unrolling)
+"""Each gives remedies by the code of the findings that they are for."""
+
+
+def propose(workshop: Workshop, original: KernelModel, findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings in their order; each remedy was compiled and executed, and changed no bit of any buffer.
+
+    A launch with wrong accesses, or of which not all is known, has none: there is nothing to be equal to.
+    """
+    if original.execution.faults or original.execution.limitations:
+        return tuple(findings)
+    found: dict[str, tuple[Remedy, ...]] = {}
+    for find in _FINDERS:
+        for code, remedies in find(workshop, original, findings).items():
+            found[code] = (*found.get(code, ()), *remedies)
+    return tuple(
+        replace(finding, remedies=found[finding.code]) if finding.code in found else finding for finding in findings
+    )

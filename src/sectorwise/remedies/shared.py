@@ -1,0 +1,91 @@
+"""Turns bank conflicts into the best padding and the best swizzle of an array, executed with all its accesses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.findings import Remedy
+from sectorwise.remedies.arrays import find_shared_arrays
+from sectorwise.remedies.layouts import list_paddings, list_swizzles
+from sectorwise.remedies.workshop import Refusal, prove, shrink
+from sectorwise.rules.requests import WAVEFRONTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sectorwise.findings import Finding
+    from sectorwise.model.kernel_model import KernelModel
+    from sectorwise.remedies.arrays import SharedArray
+    from sectorwise.remedies.workshop import Change, Trial, Workshop
+
+CODES: Final = frozenset({"SW201", "SW202", "SW203", "SW204"})
+
+
+def find_layouts(
+    workshop: Workshop, original: KernelModel, findings: Sequence[Finding]
+) -> dict[str, tuple[Remedy, ...]]:
+    """Remedies by the code of the finding, for those about conflicts; none where no layout is better.
+
+    All accesses to an array count together: what a layout gains for one and loses for another is no remedy.
+    """
+    conflicts = [finding for finding in findings if finding.code in CODES]
+    before = original.totals.shared_wavefronts
+    if not conflicts or not before:
+        return {}
+    remedies: list[Remedy] = []
+    for array in _list_used(workshop, original, conflicts):
+        for changes in (list_paddings(workshop, array), list_swizzles(workshop, array)):
+            remedy = _choose(workshop, original, list(changes))
+            if remedy is not None:
+                remedies.append(remedy)
+    ordered = tuple(sorted(remedies, key=lambda remedy: remedy.after))
+    return {finding.code: ordered for finding in conflicts} if ordered else {}
+
+
+def _list_used(workshop: Workshop, original: KernelModel, conflicts: Iterable[Finding]) -> Iterator[SharedArray]:
+    """Arrays whose scope contains a line with conflicts."""
+    lines = set()
+    for finding in conflicts:
+        for index in finding.instructions:
+            location = original.bound.kernel.instructions[index].location
+            if location is not None:
+                lines |= {place.line for place in (location, *location.inlined_at)}
+    for array in find_shared_arrays(workshop.text):
+        first = workshop.text.count("\n", 0, array.start) + 1
+        last = workshop.text.count("\n", 0, array.scope_end) + 1
+        if any(first <= line <= last for line in lines):
+            yield array
+
+
+def _choose(workshop: Workshop, original: KernelModel, changes: list[Change]) -> Remedy | None:
+    """The change with the fewest wavefronts, then the fewest bytes; proven on the whole launch."""
+    before = original.totals.shared_wavefronts or 0
+    small = shrink(workshop, original)
+    base = original if small is None else small.run(small.text, small.launch)
+    wanted = base.totals.shared_wavefronts or 0
+    trials: list[Trial] = []
+    refused: list[str] = []
+    for change in changes:
+        tried = change if small is None else replace(change, launch=small.launch)
+        outcome = prove(workshop, tried, base)
+        if isinstance(outcome, Refusal):
+            refused.append(f"{change.title}: {outcome.because}")
+        elif (outcome.model.totals.shared_wavefronts or 0) >= wanted:
+            refused.append(f"{change.title}: no fewer wavefronts")
+        else:
+            trials.append(outcome)
+    for trial in sorted(trials, key=_weigh):
+        change = replace(trial.change, launch=workshop.launch)
+        whole = trial if small is None else prove(workshop, change, original)
+        if isinstance(whole, Refusal):
+            refused.append(f"{change.title}: {whole.because}")
+            continue
+        after = whole.model.totals.shared_wavefronts or 0
+        return Remedy(change.title, change.code, WAVEFRONTS, before, after, tuple(refused))
+    return None
+
+
+def _weigh(trial: Trial) -> tuple[int, int, int]:
+    needs, totals = trial.model.bound.kernel.resources, trial.model.totals
+    return (totals.shared_wavefronts or 0, needs.static_shared_bytes, totals.instructions)

@@ -1,0 +1,95 @@
+"""Turns a changed source or launch into a trial: compiled, executed, and compared with the original bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.errors import SectorwiseError
+from sectorwise.launch.config import LaunchConfig
+from sectorwise.model.kernel_model import KernelModel
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+Run = Callable[[str, LaunchConfig], KernelModel]
+"""Compiles a source text, executes a launch of it, and gives its model; raises `SectorwiseError` where it cannot."""
+
+_WHOLE_LAUNCH: Final = 400_000
+"""Launches of so many warp instructions are executed whole for every candidate, larger ones for the best of few."""
+
+_TRIAL_BLOCKS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What a remedy may change, `text` and `launch`, and how to run what comes of it."""
+
+    text: str
+    launch: LaunchConfig
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A changed source, and launch, in words (`pad tile by 1 element a row`) and as the code to write."""
+
+    title: str
+    code: str
+    text: str
+    launch: LaunchConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A change whose launch gave the same outputs."""
+
+    change: Change
+    model: KernelModel
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A change that is no remedy, and why."""
+
+    change: Change
+    because: str
+
+
+def prove(workshop: Workshop, change: Change, original: KernelModel) -> Trial | Refusal:
+    """Run a change, and compare its outputs with those of `original`: all buffers, every bit."""
+    try:
+        model = workshop.run(change.text, change.launch)
+    except SectorwiseError as error:
+        return Refusal(change, str(error).splitlines()[0])
+    for fault in model.execution.faults:
+        instruction = model.bound.kernel.instructions[fault.instruction]
+        line = f" in line {instruction.location.line}" if instruction.location is not None else ""
+        return Refusal(change, f"an access of {fault.width_bytes} B{line} would be wrong: {fault.message}")
+    if model.execution.limitations:
+        return Refusal(change, f"not all is known of it: {model.execution.limitations[0].because}")
+    different = [name for name, same in _compare(original, model) if not same]
+    if different:
+        return Refusal(change, f"it changes the values of {' and '.join(different)}")
+    return Trial(change, model)
+
+
+def shrink(workshop: Workshop, original: KernelModel) -> Workshop | None:
+    """The same kernel with few blocks, to rank candidates by; None where the whole launch is small enough."""
+    if original.totals.instructions <= _WHOLE_LAUNCH or workshop.launch.blocks_total <= _TRIAL_BLOCKS:
+        return None
+    return replace(workshop, launch=replace(workshop.launch, grid=(_TRIAL_BLOCKS, 1, 1)))
+
+
+def _compare(before: KernelModel, after: KernelModel) -> list[tuple[str, bool]]:
+    names = [allocation.argument for allocation in before.bound.allocations]
+    if names != [allocation.argument for allocation in after.bound.allocations]:
+        return [("its buffers", False)]
+    pairs = [(_read(before, number), _read(after, number)) for number in range(len(names))]
+    return [(name, one.tobytes() == other.tobytes()) for name, (one, other) in zip(names, pairs, strict=True)]
+
+
+def _read(model: KernelModel, number: int) -> npt.NDArray[np.uint8]:
+    return model.execution.read_buffer(number)

@@ -1,0 +1,47 @@
+"""Turns a bound launch into what both engines make of it, and how they differ."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sectorwise.machine import numpy_engine
+from sectorwise.machine.execution import ExecutionOptions
+from sectorwise.machine.native_engine import execute_native
+
+if TYPE_CHECKING:
+    from sectorwise.binding import BoundLaunch
+    from sectorwise.machine.execution import Execution
+
+
+def list_differences(bound: BoundLaunch, options: ExecutionOptions | None = None) -> list[str]:
+    """Everything in which the engines' executions of a launch differ, buffers included."""
+    options = options or ExecutionOptions()
+    expected, got = numpy_engine.execute(bound, options), execute_native(bound, options)
+    return [*_compare_counts(bound, expected, got), *_compare_buffers(bound, expected, got)]
+
+
+def _compare_counts(bound: BoundLaunch, expected: Execution, got: Execution) -> list[str]:
+    found = [
+        f"site {want.instruction}: {have} instead of {want}"
+        for want, have in zip(expected.sites, got.sites, strict=False)
+        if want != have or want.first != have.first
+    ]
+    if len(expected.sites) != len(got.sites):
+        found.append(f"{len(got.sites)} sites instead of {len(expected.sites)}")
+    for name in ("issued", "lanes"):
+        wrong = np.flatnonzero(getattr(expected, name) != getattr(got, name))
+        found += [f"{name} of {bound.kernel.instructions[index].text}" for index in wrong[:3]]
+    for name in ("faults", "limitations", "blocks_executed"):
+        if getattr(expected, name) != getattr(got, name):
+            found.append(f"{name}: {getattr(got, name)} instead of {getattr(expected, name)}")
+    return found
+
+
+def _compare_buffers(bound: BoundLaunch, expected: Execution, got: Execution) -> list[str]:
+    return [
+        f"{allocation.argument} holds other bytes"
+        for number, allocation in enumerate(bound.allocations)
+        if not np.array_equal(expected.read_buffer(number), got.read_buffer(number))
+    ]

@@ -1,0 +1,121 @@
+"""Remedies of real kernels: what is proposed, what it changes, and what is refused and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sectorwise.analyze import analyze
+
+if TYPE_CHECKING:
+    from sectorwise.analysis.data import KernelAnalysis
+    from sectorwise.findings import Remedy
+
+KERNELS = Path(__file__).parent / "kernels"
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "transpose.cu"
+TILE = "transpose_tile<<<(4, 4), (32, 8)>>>(f32[128*128]=arange, f32[128*128], n=128)"
+
+
+def find_remedies(kernel: KernelAnalysis, code: str) -> dict[str, Remedy]:
+    """Remedies of a code's findings, by the first two words of their titles."""
+    remedies = [remedy for finding in kernel.findings if finding.code == code for remedy in finding.remedies]
+    return {" ".join(remedy.title.split()[:2]): remedy for remedy in remedies}
+
+
+def analyze_file(name: str, code: str) -> dict[str, Remedy]:
+    (kernel,) = analyze(KERNELS / f"{name}.cu", remedies=True).kernels
+    return find_remedies(kernel, code)
+
+
+def test_transpose_is_padded_by_a_word_or_swizzled() -> None:
+    (kernel,) = analyze(EXAMPLE, TILE, remedies=True).kernels
+    remedies = find_remedies(kernel, "SW201")
+    padding, swizzle = remedies["pad the"], remedies["swizzle tile:"]
+    assert padding.title == "pad the rows of tile by 1 element (4 B)"
+    assert padding.change == "__shared__ float tile[kTile][kTile + 1];"
+    assert (padding.before, padding.after) == (16 * (32 + 32 * 32), 16 * (32 + 32))
+    assert swizzle.title == "swizzle tile: Swizzle<5,2,5> on byte offsets"
+    assert swizzle.after == padding.after
+
+
+def test_literal_extents_are_padded_as_people_write_them(tmp_path: Path) -> None:
+    source = tmp_path / "transpose.cu"
+    source.write_text(EXAMPLE.read_text(encoding="utf-8").replace("[kTile][kTile];", "[32][32];"), encoding="utf-8")
+    (kernel,) = analyze(source, TILE, remedies=True).kernels
+    assert find_remedies(kernel, "SW201")["pad the"].change == "__shared__ float tile[32][33];"
+
+
+def test_rows_of_matrices_are_padded_by_eight_halves_or_swizzled_by_chunks() -> None:
+    remedies = analyze_file("matrices", "SW203")
+    padding, swizzle = remedies["pad the"], remedies["swizzle tile:"]
+    assert padding.change == "__shared__ unsigned short tile[32][72];"
+    assert swizzle.title == "swizzle tile: Swizzle<3,4,3> on byte offsets"
+    assert swizzle.change == "tile[row][column ^ (row % 8 * 8)]  // for tile[row][column], everywhere"
+    stores, loads = 4 * 8 * 4, 4 * 8 * 4
+    assert (padding.before, padding.after) == (stores + 8 * loads, stores + loads)
+    assert swizzle.after == padding.after
+    assert [text.split(":")[0] for text in padding.refused] == [
+        f"pad the rows of tile by {pad} element{'s' if pad > 1 else ''} ({2 * pad} B)" for pad in (1, 2, 4)
+    ]
+    assert all("access of 16 B" in text and "not a multiple" in text for text in padding.refused)
+
+
+def test_transposed_tile_of_a_product_is_padded_by_four_words_and_not_by_one() -> None:
+    remedies = analyze_file("sgemm", "SW202")
+    padding = remedies["pad the"]
+    assert padding.change == "__shared__ float rows[kDepth][kTile + 4];"
+    assert padding.after < padding.before
+    refused = dict(text.split(": ", 1) for text in padding.refused)
+    one = refused["pad the rows of rows by 1 element (4 B)"]
+    assert one.startswith("an access of 16 B in line 2")
+    assert "is not a multiple of the access width, 16 bytes" in one
+    assert "pad the rows of rows by 2 elements (8 B)" in refused
+
+
+def test_pitch_of_a_flat_array_is_padded_in_its_indices() -> None:
+    padding = analyze_file("flat", "SW201")["pad the"]
+    assert padding.title == "pad the rows of tile by 1 element: a pitch of (kPitch + 1)"
+    assert (padding.before, padding.after) == (4 * (32 + 32 * 32), 4 * (32 + 32))
+
+
+def test_lanes_change_axes_where_no_value_changes() -> None:
+    remedy = analyze_file("product", "SW101")["let threadIdx.x"]
+    assert remedy.title == "let threadIdx.x and threadIdx.y change places, and launch blocks of (32, 16)"
+    assert remedy.after < remedy.before / 2
+
+
+def test_records_are_aligned_so_that_one_access_takes_each() -> None:
+    remedy = analyze_file("points", "SW105")["align Point"]
+    assert remedy.change == "struct __align__(16) Point {"
+    assert (remedy.before, remedy.after) == (16 * (4 * 16 + 4), 16 * (16 + 4))
+
+
+def test_nothing_is_proposed_where_a_launch_is_wrong() -> None:
+    short = TILE.replace("f32[128*128], n", "f32[100*128], n")
+    (kernel,) = analyze(EXAMPLE, short, remedies=True).kernels
+    assert kernel.faults
+    assert [finding.remedies for finding in kernel.findings] == [()] * len(kernel.findings)
+
+
+def test_runs_become_vectors_where_buffers_are_aligned() -> None:
+    remedy = analyze_file("runs", "SW105")["promise the"]
+    assert remedy.change.splitlines() == [
+        "in = static_cast<const float*>(__builtin_assume_aligned(in, 16));",
+        "out = static_cast<float*>(__builtin_assume_aligned(out, 16));",
+    ]
+    assert (remedy.before, remedy.after) == (528 * 2 * 4 * 16, 528 * 2 * 16)
+
+
+def test_a_loop_that_waits_is_unrolled() -> None:
+    remedy = analyze_file("waiting", "SW406")["unroll the"]
+    assert remedy.change == "#pragma unroll 8\nfor (int k = 0; k < 128; ++k) sum = sum * 0.5f + in[k * 132 * 64 + i];"
+    assert remedy.after > 4 * remedy.before
+
+
+def test_a_transpose_is_staged_and_both_sides_are_told() -> None:
+    naive = TILE.replace("transpose_tile", "transpose_naive")
+    (kernel,) = analyze(EXAMPLE, naive, remedies=True).kernels
+    remedy = find_remedies(kernel, "SW101")["stage through"]
+    assert remedy.title.endswith("in 4 x 4 blocks of 32 x 8 threads, which costs 1,024 wavefronts")
+    assert (remedy.before, remedy.after) == (512 * (4 + 32), 512 * (4 + 4))
+    assert "__shared__ float tile[32][33];" in remedy.change

@@ -1,0 +1,1 @@
+"""Programs for those who work on sectorwise itself; none of them is installed."""

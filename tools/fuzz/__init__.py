@@ -1,0 +1,1 @@
+"""Small random kernels, run by the engine and by a GPU, whose results are compared bit for bit."""

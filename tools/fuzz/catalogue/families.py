@@ -1,0 +1,61 @@
+"""Turns the catalogue into families: lists from which a kernel of one character draws."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tools.fuzz.catalogue.comparisons import make_comparisons
+from tools.fuzz.catalogue.conversions import make_conversions
+from tools.fuzz.catalogue.floats import make_doubles, make_singles
+from tools.fuzz.catalogue.half import make_bfloats, make_halves
+from tools.fuzz.catalogue.integer import make_carries, make_longs, make_packed, make_truths, make_words
+from tools.fuzz.catalogue.matrix import make_matrices
+from tools.fuzz.catalogue.operation import ptx
+from tools.fuzz.catalogue.warp import make_collectives, make_shuffles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tools.fuzz.catalogue.operation import Operation
+
+WORDS = tuple(make_words())
+CARRIES = tuple(make_carries())
+LONGS = tuple(make_longs())
+TRUTHS = tuple(make_truths())
+PACKED = tuple(make_packed())
+SINGLES = tuple(make_singles())
+DOUBLES = tuple(make_doubles())
+HALVES = tuple(make_halves())
+BFLOATS = tuple(make_bfloats())
+CONVERSIONS = tuple(make_conversions())
+SHUFFLES = tuple(make_shuffles())
+COLLECTIVES = tuple(make_collectives())
+COMPARISONS = tuple(make_comparisons())
+MATRICES = tuple(make_matrices())
+ACTIVE = (ptx("activemask.b32", "u", "u", "{ .reg .u32 t; activemask.b32 t; xor.b32 %0, t, %1; }", collective=True),)
+
+WHOLE_WARPS = (SHUFFLES, MATRICES)
+"""Lists whose operations are defined only where all lanes of a warp execute them."""
+
+FAMILIES: Mapping[str, tuple[tuple[Operation, ...], ...]] = {
+    "integer": (WORDS, WORDS, CARRIES, LONGS, TRUTHS),
+    "packed": (PACKED, WORDS, TRUTHS),
+    "single": (SINGLES, SINGLES, WORDS),
+    "double": (DOUBLES, LONGS, TRUTHS),
+    "half": (HALVES, HALVES, TRUTHS),
+    "bfloat": (BFLOATS, BFLOATS, WORDS),
+    "convert": (CONVERSIONS,),
+    "warp": (SHUFFLES, COLLECTIVES, WORDS, TRUTHS),
+    "control": (WORDS, TRUTHS, TRUTHS, COLLECTIVES),
+    "memory": (WORDS, TRUTHS),
+    "uniform": (WORDS, LONGS, TRUTHS, CARRIES),
+    "matrix": (MATRICES, MATRICES, WORDS),
+    "compare": (COMPARISONS, COMPARISONS, TRUTHS),
+    "atomics": (WORDS, LONGS),
+    "converge": (WORDS, TRUTHS, ACTIVE, ACTIVE),
+    "mixed": (WORDS, CARRIES, LONGS, TRUTHS, PACKED, SINGLES, DOUBLES, HALVES, BFLOATS, CONVERSIONS, COLLECTIVES),
+}
+"""A kernel's character to the lists it draws from: first one of the lists, then one operation of it."""
+
+ORDER = (*FAMILIES, "convert", "convert", "single", "uniform")
+"""Characters of consecutive seeds, over and over; those with most operations come twice."""

@@ -1,0 +1,201 @@
+"""Turns the measured launches and the models into the table of errors that docs/model-errors.md publishes.
+
+Run from the repository's root: `python -m tools.model_errors` prints the table, `--write` puts it into the document.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sectorwise.analyze import bind_launch
+from sectorwise.binary.cubin import read_cubin
+from sectorwise.device import load_device
+from sectorwise.frontends.base import CompileRequest
+from sectorwise.frontends.choose import choose_frontend
+from sectorwise.launch.files import read_launch_file
+from sectorwise.machine.execution import Certainty, Execution, Site
+from sectorwise.machine.forms import access_of
+from sectorwise.model.occupancy import occupancy
+from sectorwise.model.traffic import Traffic, estimate_traffic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sectorwise.binding import BoundLaunch
+
+ROWS = Path("tests/measured/h200")
+DOCUMENT = Path("docs/model-errors.md")
+BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+
+L1_FLOOR_SHARE = 0.02
+L2_FLOOR_SECTORS = 5_000
+DRAM_FLOOR_BYTES = 4_000_000
+GOAL_MEDIAN, GOAL_WORST = 0.05, 0.20
+QUANTITIES = ("L1 hits", "L2 sectors", "DRAM read", "DRAM written")
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One quantity of one launch: predicted, measured, and |p - m| / max(m, floor)."""
+
+    family: str
+    row: str
+    quantity: str
+    predicted: float
+    measured: float
+    floor: float
+
+    @property
+    def error(self) -> float:
+        """The error, by the definition of the issue."""
+        return abs(self.predicted - self.measured) / max(self.measured, self.floor, 1.0)
+
+
+def judge_family(family: str, names: set[str] | None = None) -> Iterator[Judged]:
+    """All quantities of the launches of a family, or of those named."""
+    cases = {case["name"]: case for case in json.loads((ROWS / f"{family}.json").read_text())["cases"]}
+    path = ROWS / f"{family}.sm_90.cubin"
+    device = load_device("h200")
+    kernels = tuple(dict.fromkeys(case["kernel"] for case in cases.values()))
+    compilation = choose_frontend(path).compile(path, CompileRequest("sm_90", (), (), kernels))
+    cubin = read_cubin(compilation.cubin, path.as_posix())
+    for launch in read_launch_file(ROWS / f"{family}.json").cases:
+        name = launch.case or launch.kernel
+        if names is not None and name not in names:
+            continue
+        bound = bind_launch(cubin, compilation, launch, device)
+        needs = bound.kernel.resources
+        held = occupancy(
+            launch.threads_per_block,
+            needs.registers_per_thread,
+            needs.static_shared_bytes + launch.dynamic_shared_bytes,
+            device=device,
+            barriers=needs.barriers,
+        )
+        traffic = estimate_traffic(bound, take_counts(bound, cases[name]), held)
+        if traffic is not None:
+            yield from judge(family, name, cases[name]["measured"]["totals"], traffic)
+
+
+def take_counts(bound: BoundLaunch, case: dict[str, Any]) -> Execution:
+    """The counts that were measured, as an execution: another test holds that executions count the same."""
+    found = [(each, access) for each in bound.kernel.instructions if (access := access_of(each)) is not None]
+    issued = np.zeros(len(bound.kernel.instructions), np.int64)
+    sites = []
+    for listed in case["measured"]["memory_instructions"]:
+        text = _strip(listed["sass"])
+        while _strip(found[0][0].text) != text:
+            found.pop(0)
+        instruction, access = found.pop(0)
+        counts = {name: int(listed.get(name, 0)) for name in ("executed", "sectors", "sectors_ideal", "tag_requests")}
+        counts |= {name: int(listed.get(name, 0)) for name in ("wavefronts", "wavefronts_ideal", "sectors_local")}
+        issued[instruction.index] = counts["executed"]
+        sites.append(
+            Site(
+                instruction=instruction.index,
+                access=access,
+                lanes=0,
+                wavefronts_hardware=counts["wavefronts"],
+                certainty=Certainty.EXACT,
+                **counts,
+            )
+        )
+    issued[0] += case["measured"]["totals"]["instructions"] - issued.sum()
+    issued = np.maximum(issued, 1)
+    return Execution(tuple(sites), issued, issued * 32, (), (), _no_buffer, bound.launch.blocks_total)
+
+
+def _no_buffer(_: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    raise AssertionError
+
+
+def _strip(sass: str) -> str:
+    return re.sub(r"^@!?U?P\w+\s+|\s*;$", "", sass.strip()).replace(" ", "")
+
+
+def judge(family: str, row: str, totals: dict[str, int], traffic: Traffic) -> Iterator[Judged]:
+    """The quantities that the row recorded; absent ones were zero or not recorded, and only the zeros are judged."""
+    loads = totals.get("global_load_sectors", 0)
+    floor = L1_FLOOR_SHARE * loads
+    if "global_load_sectors_hit" in totals or "l1_sectors_filled" in totals:
+        hits = totals.get("global_load_sectors_hit", loads - totals.get("l1_sectors_filled", 0))
+        yield Judged(family, row, "L1 hits", traffic.l1_hit_sectors, hits, floor)
+    elif loads:
+        # Rows that recorded neither had no hit at all.
+        yield Judged(family, row, "L1 hits", traffic.l1_hit_sectors, 0, floor)
+    measured = totals.get("l2_sectors_read_from_sm")
+    predicted = traffic.l2_sectors_read_from_sm
+    if measured is None:
+        measured, predicted = totals.get("l2_sectors_read", 0), traffic.l2_sectors_read
+    if measured > L2_FLOOR_SECTORS:
+        yield Judged(family, row, "L2 sectors", predicted, measured, L2_FLOOR_SECTORS)
+    for quantity, name, value in (
+        ("DRAM read", "dram_bytes_read", traffic.dram_bytes_read),
+        ("DRAM written", "dram_bytes_write", traffic.dram_bytes_write),
+    ):
+        yield Judged(family, row, quantity, value, totals.get(name, 0), DRAM_FLOOR_BYTES)
+
+
+def list_families() -> list[str]:
+    """Families whose measured cubins are here."""
+    return sorted(path.name.removesuffix(".sm_90.cubin") for path in ROWS.glob("*.sm_90.cubin"))
+
+
+def write_table(judged: list[Judged]) -> str:
+    """The summary, and every row that misses a goal or is above the floors."""
+    lines = ["| quantity | rows | above the floor | median error | worst | within 20 % |", "|---|---|---|---|---|---|"]
+    for quantity in QUANTITIES:
+        rows = [each for each in judged if each.quantity == quantity]
+        above = sum(each.measured > each.floor for each in rows)
+        errors = [each.error for each in rows]
+        within = sum(error <= GOAL_WORST for error in errors)
+        lines.append(
+            f"| {quantity} | {len(rows)} | {above} | {100 * median(errors):.1f} % | {100 * max(errors):.0f} % "
+            f"| {within} of {len(rows)} |"
+        )
+    lines += ["", "Rows above the floors, worst first:", ""]
+    lines += ["| family | launch | quantity | predicted | measured | error |", "|---|---|---|---|---|---|"]
+    large = [each for each in judged if each.measured > each.floor or each.error > GOAL_WORST]
+    for each in sorted(large, key=lambda one: (-round(one.error, 4), one.row, one.quantity)):
+        lines.append(
+            f"| {each.family} | {each.row} | {each.quantity} | {each.predicted:,.0f} | {each.measured:,.0f} "
+            f"| {100 * each.error:.1f} % |"
+        )
+    return "\n".join(lines)
+
+
+def put_into(document: str, table: str) -> str:
+    """The document with its table replaced."""
+    before, _, rest = document.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+
+
+def main() -> None:
+    """Judge all rows."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("families", nargs="*")
+    options = parser.parse_args()
+    judged = []
+    for family in options.families or list_families():
+        judged += list(judge_family(family))
+        print(family, len(judged), file=sys.stderr)
+    table = write_table(judged)
+    if options.write:
+        DOCUMENT.write_text(put_into(DOCUMENT.read_text(), table))
+    else:
+        print(table)
+
+
+if __name__ == "__main__":
+    main()
