@@ -20,6 +20,7 @@ from sectorwise.machine.native.values import LANES, Kind, Operand
 from sectorwise.machine.native.watch import likeness_of
 from sectorwise.machine.native.writer import VECTOR, Writer
 from sectorwise.machine.registers import BARRIER, PREDICATE, UNIFORM, UNIFORM_PREDICATE
+from sectorwise.machine.sites import COPY_PERIOD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -333,7 +334,7 @@ class LlvmPort:
         routine = f"copy.{width}" if self.computes else f"copy_touch.{width}"
         if self.watcher is not None:
             self.watcher.follow_address(shared_address, Space.SHARED, width, issued)
-            self.watcher.follow_address(global_address, Space.GLOBAL, width, issued)
+            self.watcher.follow_address(global_address, Space.GLOBAL, width, issued, COPY_PERIOD_BYTES)
         self._request(access, global_address, routine, f", i32 {issued}")
 
     def load_matrix(self, access: Access, address: Operand) -> Sequence[Operand]:
