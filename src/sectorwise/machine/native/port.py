@@ -241,15 +241,6 @@ class LlvmPort:
         is_across = self.step is not None and self.step.cross_lane
         return self.group if is_across else self.active_mask()
 
-    def absent_mask(self) -> str:
-        """The lanes of the warp that are elsewhere or have exited, an i32."""
-        emitter = self.writer.emitter
-        places = [emitter.pure(f"getelementptr i8, ptr %ctx, i64 {CONTEXT[n]}") for n in ("full_masks", "warp_number")]
-        masks = emitter.result(f"load ptr, ptr {places[0]}")
-        number = emitter.result(f"load i64, ptr {places[1]}")
-        full = emitter.result(f"load i32, ptr {emitter.result(f'getelementptr i32, ptr {masks}, i64 {number}')}")
-        return emitter.result(f"xor i32 {full}, {self.group}")
-
     def active(self) -> Operand:
         """The lanes that execute this instruction."""
         return Operand(Kind.PREDICATE, lanes=True, text=self.active_mask())

@@ -148,7 +148,7 @@ def _write_step(port: LlvmPort, step: Step) -> None:
         port.alike.begin(step)
     port.guard = _guard_of(port, step)
     if port.watcher is not None and port.computes and sees_others(step):
-        port.watcher.check_whole(port.absent_mask())
+        port.watcher.check_whole(port.group)
     if step.action is not None:
         step.action(port)
     else:

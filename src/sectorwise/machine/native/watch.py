@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from sectorwise.machine.likeness import SAME, Condition, Extent, Form, Likeness, Rule, relate
+from sectorwise.machine.native.layout import CONTEXT
 from sectorwise.machine.native.values import BITS, LANES, Kind, Operand
 from sectorwise.machine.sites import PERIOD_BYTES
 
@@ -60,10 +61,14 @@ class Watcher:
             case _:
                 self._compare(condition, operands, mask)
 
-    def check_whole(self, absent: str) -> None:
-        """Watches that no lane of the warp is absent: what those hold that went another way may differ otherwise."""
+    def check_whole(self, group: str) -> None:
+        """Watches that all lanes of the warp issue: what those hold that went another way may differ otherwise."""
         emitter = self.writer.emitter
-        wide = emitter.pure(f"zext i32 {absent} to i64")
+        places = [emitter.pure(f"getelementptr i8, ptr %ctx, i64 {CONTEXT[n]}") for n in ("full_masks", "warp_number")]
+        masks = emitter.result(f"load ptr, ptr {places[0]}")
+        number = emitter.result(f"load i64, ptr {places[1]}")
+        full = emitter.result(f"load i32, ptr {emitter.result(f'getelementptr i32, ptr {masks}, i64 {number}')}")
+        wide = emitter.result(f"zext i32 {emitter.result(f'xor i32 {full}, {group}')} to i64")
         row = emitter.pure(f"insertelement <{LANES} x i64> zeroinitializer, i64 {wide}, i32 0")
         self._keep(Watch(SAME, 0, 0), row, "-1")
 
