@@ -92,21 +92,24 @@ def take_counts(bound: BoundLaunch, case: dict[str, Any]) -> Execution:
     issued = np.zeros(len(bound.kernel.instructions), np.int64)
     sites = []
     for listed in case["measured"]["memory_instructions"]:
-        text = _strip(listed["sass"])
-        while _strip(found[0][0].text) != text:
-            found.pop(0)
-        instruction, access = found.pop(0)
-        counts = {name: int(listed.get(name, 0)) for name in ("executed", "sectors", "sectors_ideal", "tag_requests")}
-        counts |= {name: int(listed.get(name, 0)) for name in ("wavefronts", "wavefronts_ideal", "sectors_local")}
-        issued[instruction.index] = counts["executed"]
+        place = _find([each.text for each, _ in found], listed["sass"])
+        instruction, access = found[place]
+        del found[: place + 1]
+        issued[instruction.index] = int(listed["executed"])
         sites.append(
             Site(
                 instruction=instruction.index,
                 access=access,
+                executed=int(listed["executed"]),
                 lanes=0,
-                wavefronts_hardware=counts["wavefronts"],
+                sectors=int(listed.get("sectors", 0)),
+                sectors_ideal=int(listed.get("sectors_ideal", 0)),
+                tag_requests=int(listed.get("tag_requests", 0)),
+                wavefronts=int(listed.get("wavefronts", 0)),
+                wavefronts_ideal=int(listed.get("wavefronts_ideal", 0)),
+                wavefronts_hardware=int(listed.get("wavefronts", 0)),
+                sectors_local=int(listed.get("sectors_local", 0)),
                 certainty=Certainty.EXACT,
-                **counts,
             )
         )
     issued[0] += case["measured"]["totals"]["instructions"] - issued.sum()
@@ -118,8 +121,19 @@ def _no_buffer(_: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
     raise AssertionError
 
 
+def _find(texts: list[str], sass: str) -> int:
+    """The place of an instruction; where a disassembler names another guard, of the next with its opcode."""
+    stripped = [_strip(text) for text in texts]
+    if _strip(sass) in stripped:
+        return stripped.index(_strip(sass))
+    opcode = re.sub(r"^@\S+\s+", "", sass).split()[0]
+    return next(place for place, text in enumerate(texts) if re.sub(r"^@\S+\s+", "", text).split()[0] == opcode)
+
+
 def _strip(sass: str) -> str:
-    return re.sub(r"^@!?U?P\w+\s+|\s*;$", "", sass.strip()).replace(" ", "")
+    """The instruction without spaces, its operands in alphabetical order: disassemblers disagree on that of LDGSTS."""
+    opcode, _, operands = re.sub(r"^(@\S+)\s+", r"\1", sass.strip().rstrip(";")).partition(" ")
+    return opcode + ",".join(sorted(operands.replace(" ", "").split(",")))
 
 
 def judge(family: str, row: str, totals: dict[str, int], traffic: Traffic) -> Iterator[Judged]:
