@@ -79,3 +79,22 @@ class CacheBehaviour:
     merge_window_cycles: float
     merge_skew_cycles: float
     dirty_before_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class PaceBehaviour:
+    """What takes time on a device beside moving data and issuing instructions.
+
+    `launch_ns` passes before the first block begins and after the last ends. Blocks begin one every `block_start_ns`
+    on the whole device; between a block and the one that takes its place lie `block_turnaround_ns`. An SM sends one
+    line of a store to the L2 every `store_line_cycles`. DRAM gives blocks of 64 bytes that lie alone at
+    `lone_read_gbs`, and the L2 works on one address once every `same_address_ns`, lane by lane.
+    """
+
+    source: Source
+    launch_ns: float
+    block_start_ns: float
+    block_turnaround_ns: float
+    store_line_cycles: float
+    lone_read_gbs: float
+    same_address_ns: float

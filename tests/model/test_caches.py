@@ -41,6 +41,8 @@ def make_window(line: list[int], *, block: list[int] | None = None, sectors: int
         line=np.array(line, np.int64),
         sectors=np.full(len(line), sectors, np.uint8),
         positions=np.array([int((owner == who).sum()) for who in range(count)], np.int32),
+        passes={},
+        hottest_lanes=0,
         complete=True,
     )
     return Window(count, lines, np.zeros(1, np.int64))

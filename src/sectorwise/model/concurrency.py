@@ -214,7 +214,7 @@ def _draw_latencies(access: Access, draws: _Draws, load: int, memory: MemoryMode
         return from_dram
     level = draws.level[:, load]
     from_l2 = np.where(level < access.dram_share + access.l2_share, memory.l2_hit_ns, memory.l1_hit_ns)
-    return np.where(level < access.dram_share, from_dram, from_l2)
+    return np.where(level < access.dram_share + access.waiting_share, from_dram, from_l2)
 
 
 def _solve(demand: Callable[[float], float]) -> float:

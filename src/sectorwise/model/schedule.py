@@ -27,13 +27,14 @@ class Access:
 
     `request_bytes` is what the warp asks for, in whole sectors, in so many `places` that are not neighbours;
     `dram_share` and `l2_share` are the parts of the requests whose data come from DRAM and from the L2, and the rest
-    hits in L1.
+    hits in L1; `waiting_share` is the part of `l2_share` that waits for DRAM, as another SM asked first.
     """
 
     request_bytes: float
     places: int = 1
     dram_share: float = 1.0
     l2_share: float = 0.0
+    waiting_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

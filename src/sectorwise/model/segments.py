@@ -35,7 +35,7 @@ def split_segments(kernel: Kernel, issued: Sequence[int], warps: int) -> tuple[S
     spans = sorted(
         (span for span in find_spans(code) if issued[code[span[1]].index]), key=lambda span: span[1] - span[0]
     )
-    owner = {}
+    owner: dict[int, int] = {}
     for number, (first, last) in enumerate(spans):
         for place in range(first, last + 1):
             owner.setdefault(place, number)
@@ -90,8 +90,8 @@ _PIPES: Final[Mapping[str, frozenset[str]]] = {
     ),
     "memory": frozenset(
         {
-            "LDG", "STG", "LDS", "STS", "LDL", "STL", "LD", "ST", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "LDSM", "STSM",
-            "LDGSTS", "SHFL", "LDC",
+            "LDG", "STG", "LDS", "STS", "LDL", "STL", "LD", "ST", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "LDSM",
+            "STSM", "LDGSTS", "SHFL", "LDC",
         }
     ),
 }  # fmt: skip

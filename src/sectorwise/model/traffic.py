@@ -37,13 +37,17 @@ _CACHED_SPACES: Final = frozenset({Space.GLOBAL, Space.GENERIC, Space.LOCAL})
 
 @dataclass(frozen=True, slots=True)
 class SiteTraffic:
-    """Where the sectors come from that one load asks for; all sectors of 32 bytes, over the launch."""
+    """Where the sectors come from that one load asks for; all sectors of 32 bytes, over the launch.
+
+    `waiting` are those of `l2_hits` that were still on their way from DRAM for another SM.
+    """
 
     instruction: int
     asked: float
     l1_hits: float
     l2_hits: float
     dram: float
+    waiting: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,10 @@ class Traffic:
 
     `l1_hit_sectors` are sectors of global loads that L1 has, or is waiting for. `l2_sectors_read_from_sm` is what
     reaches the L2 from the SMs, `l2_sectors_fabric_read` what crosses between its halves, `l2_sectors_read` both.
-    `dram_bytes_write` leaves out what stays dirty in the L2. `sites` has each load from global or local memory.
+    `dram_bytes_write` leaves out what stays dirty in the L2. `lone_bytes_read` are those
+    of `dram_bytes_read` that lie alone, without a neighbour of 64 bytes. `sites` has each load from global or local
+    memory, `passes` the cycles that L1 takes for a request of each memory instruction, and
+    `hottest_lanes` the lanes of atomics that work on one address.
     `window_blocks` of the launch's blocks were followed; `borrowed`: the caches are those of another
     device. `assumed` says what was borrowed or guessed.
     """
@@ -62,7 +69,10 @@ class Traffic:
     l2_sectors_fabric_read: int
     dram_bytes_read: int
     dram_bytes_write: int
+    lone_bytes_read: int
     sites: tuple[SiteTraffic, ...]
+    passes: Mapping[int, float]
+    hottest_lanes: int
     window_blocks: int
     borrowed: bool
     assumed: tuple[str, ...]
@@ -72,14 +82,25 @@ class Traffic:
         """Reads that the L2 counts: from the SMs, and by one half from the other."""
         return self.l2_sectors_read_from_sm + self.l2_sectors_fabric_read
 
-    def shares(self) -> dict[int, tuple[float, float]]:
-        """The parts of each load's sectors that come from DRAM and from the L2, by instruction."""
+    def shares(self) -> dict[int, tuple[float, float, float]]:
+        """The parts of each load's sectors that come from DRAM and from the L2; of the latter, those on their way."""
         return {
-            site.instruction: (site.dram / site.asked, site.l2_hits / site.asked) for site in self.sites if site.asked
+            site.instruction: (site.dram / site.asked, site.l2_hits / site.asked, site.waiting / site.asked)
+            for site in self.sites
+            if site.asked
         }
 
 
-def estimate_traffic(bound: BoundLaunch, execution: Execution, occupancy: Occupancy) -> Traffic | None:
+def open_window_of(bound: BoundLaunch, execution: Execution, occupancy: Occupancy) -> Window:
+    """The blocks of an executed launch that its caches are followed for."""
+    lines = sum(s.tag_requests + s.sectors_local // 4 for s in execution.sites if s.access.space in _CACHED_SPACES)
+    blocks_per_wave = occupancy.blocks_per_sm * bound.device.sm_count
+    return open_window(bound, int(execution.issued.sum()), lines, blocks_per_wave)
+
+
+def estimate_traffic(
+    bound: BoundLaunch, execution: Execution, occupancy: Occupancy, window: Window | None = None
+) -> Traffic | None:
     """Follow some blocks of the launch through the caches; None where an address is not known.
 
     The blocks are run again by the reference engine, a wave of them or several where they are short; of long ones one
@@ -90,9 +111,7 @@ def estimate_traffic(bound: BoundLaunch, execution: Execution, occupancy: Occupa
         return None
     device = bound.device
     behaviour, assumed = _find_behaviour(device)
-    blocks_per_wave = occupancy.blocks_per_sm * device.sm_count
-    lines = sum(site.tag_requests + site.sectors_local // 4 for site in sites)
-    window = open_window(bound, int(execution.issued.sum()), lines, blocks_per_wave)
+    window = window or open_window_of(bound, execution, occupancy)
     placement = place_blocks(window.measure_blocks(), occupancy.blocks_per_sm, device.sm_count, behaviour.gpcs)
     roles = {
         each.index: name_role(access) for each in bound.kernel.instructions if (access := access_of(each)) is not None
@@ -167,11 +186,21 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
         l2_sectors_fabric_read=round(flow.crossed * by_sample),
         dram_bytes_read=round(flow.dram_read * (by_sample if total else 1.0) * SECTOR_BYTES),
         dram_bytes_write=round(_count_written(parts, flow, whole=rest == 0)),
+        lone_bytes_read=round(flow.dram_lone * (by_sample if total else 1.0) * SECTOR_BYTES),
         sites=sites,
+        passes=parts.window.lines.passes,
+        hottest_lanes=round(
+            parts.window.lines.hottest_lanes * parts.bound.launch.blocks_total / _count_followed(parts)
+        ),
         window_blocks=parts.window.blocks,
         borrowed=parts.bound.device.caches is None,
         assumed=assumed,
     )
+
+
+def _count_followed(parts: _Parts) -> int:
+    """Blocks whose lines were seen."""
+    return 1 if parts.window.shifts is not None else parts.window.blocks
 
 
 def _count_written(parts: _Parts, flow: Flow, *, whole: bool) -> float:
@@ -206,10 +235,12 @@ def _extrapolate(first: Flow, second: Flow, rest: float) -> Flow:
         filled=join(first.filled, second.filled),
         read=join(first.read, second.read),
         missed=join(first.missed, second.missed),
+        waited=join(first.waited, second.waited),
         stored=first.stored + second.stored * (1 + rest),
         crossed=first.crossed + second.crossed * (1 + rest),
         kept_reads=first.kept_reads + second.kept_reads * (1 + rest),
         kept_writes=first.kept_writes + second.kept_writes * (1 + rest),
+        dram_lone=first.dram_lone + second.dram_lone * (1 + rest),
         dram_read=first.dram_read + second.dram_read * (1 + rest),
         dram_written=first.dram_written + second.dram_written * (1 + rest),
     )
@@ -221,7 +252,8 @@ def _describe_site(site: Site, l1: L1Result, flow: Flow) -> SiteTraffic:
     filled = flow.filled.get(site.instruction, 0.0)
     missed = flow.missed.get(site.instruction, 0.0) / filled if filled else 0.0
     dram = (asked - hits) * missed
-    return SiteTraffic(site.instruction, asked, hits, asked - hits - dram, dram)
+    waited = flow.waited.get(site.instruction, 0.0) / filled if filled else 0.0
+    return SiteTraffic(site.instruction, asked, hits, asked - hits - dram, dram, (asked - hits) * waited)
 
 
 def sum_over(sites: Iterable[SiteTraffic]) -> tuple[float, float, float]:

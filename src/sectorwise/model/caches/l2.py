@@ -23,6 +23,9 @@ MOST_EVENTS: Final = 80_000
 _PAIRS: Final = tuple((3 if bits & 3 else 0) | (12 if bits & 12 else 0) for bits in range(16))
 """Sectors of a line that come with others, where DRAM is read by 64 bytes."""
 
+_HALVES: Final = frozenset({3, 12})
+"""Sectors that lie in one half of a line, its other half not asked for at the time."""
+
 _HOME_SALT: Final = 0x5555
 
 
@@ -49,20 +52,23 @@ class L2Setup:
 class Flow:
     """Sectors of 32 bytes that went each way, scaled up from the sampled lines.
 
-    By instruction: `asked` by loads, `filled` from the L2 into L1s, `read` at the L2 after merging, `missed` there.
+    By instruction: `asked` by loads, `filled` from the L2 into L1s, `read` at the L2 after merging, `missed` there,
+    `waited` those that find their line on its way from DRAM, asked for by another SM in the same tick.
     `stored` by stores, `crossed` from one half of the L2 to the other, `kept` by the L2 of either kind, `dram_read`
-    and `dram_written`.
+    (of which `dram_lone` in half lines) and `dram_written`.
     """
 
     asked: dict[int, float] = field(default_factory=dict)
     filled: dict[int, float] = field(default_factory=dict)
     read: dict[int, float] = field(default_factory=dict)
     missed: dict[int, float] = field(default_factory=dict)
+    waited: dict[int, float] = field(default_factory=dict)
     stored: float = 0.0
     crossed: float = 0.0
     kept_reads: float = 0.0
     kept_writes: float = 0.0
     dram_read: float = 0.0
+    dram_lone: float = 0.0
     dram_written: float = 0.0
 
 
@@ -95,6 +101,7 @@ def simulate_l2(window: Window, placement: Placement, roles: Mapping[int, Role],
     state = _State(setup, sets, halves, first)
     in_l1: dict[tuple[int, int], tuple[int, int]] = {}
     asked: dict[tuple[int, int], list[int]] = {}
+    fetched_at: dict[int, int] = {}
     for instruction, line, sectors, tick, sm, home, block in _order(lines, placement):
         flow = state.flow = first if 2 * block < window.blocks else second
         role = roles[instruction]
@@ -114,6 +121,10 @@ def simulate_l2(window: Window, placement: Placement, roles: Mapping[int, Role],
             _add(flow.read, instruction, COUNT_OF_BITS[wanted] * _merge(asked, setup, (gpc, line), tick, wanted))
             missed = _look_up(state, line, wanted, home, gpc * setup.halves // setup.gpcs)
             _add(flow.missed, instruction, missed)
+            if missed:
+                fetched_at[line] = tick
+            elif fetched_at.get(line) == tick:
+                _add(flow.waited, instruction, COUNT_OF_BITS[wanted])
     dirty = sum(COUNT_OF_BITS[entry[1]] for half in halves for each in half for entry in each.values())
     return L2Result(_scale(first, parts), _scale(second, parts), float(dirty * parts))
 
@@ -146,11 +157,13 @@ def _scale(flow: Flow, parts: int) -> Flow:
         filled=scale(flow.filled),
         read=scale(flow.read),
         missed=scale(flow.missed),
+        waited=scale(flow.waited),
         stored=flow.stored * parts,
         crossed=flow.crossed * parts,
         kept_reads=flow.kept_reads * parts,
         kept_writes=flow.kept_writes * parts,
         dram_read=flow.dram_read * parts,
+        dram_lone=flow.dram_lone * parts,
         dram_written=flow.dram_written * parts,
     )
 
@@ -196,12 +209,20 @@ def _look_up(state: _State, line: int, wanted: int, home: int, near: int) -> int
     fetched = {32: missed, 64: _PAIRS[missed]}.get(setup.fetch_bytes, 15 if missed else 0)
     if missed:
         flow.dram_read += COUNT_OF_BITS[fetched]
+        flow.dram_lone += _count_lone(state.halves[own][place].get(line), fetched)
         flow.kept_reads += _keep(state, own, place, line, fetched, 0)
     if own != near:
         # What DRAM gave crosses whole: reads of single sectors 128 bytes apart cross at twice their number.
         flow.crossed += COUNT_OF_BITS[wanted | fetched]
         flow.kept_reads += _keep(state, near, place, line, wanted | fetched, 0)
     return COUNT_OF_BITS[missed]
+
+
+def _count_lone(entry: list[int] | None, fetched: int) -> int:
+    """Sectors that come alone in their half of the line; less than none where they join the other half."""
+    if fetched not in _HALVES:
+        return 0
+    return COUNT_OF_BITS[fetched] if entry is None or not entry[0] & ~fetched else -COUNT_OF_BITS[fetched]
 
 
 def _write(state: _State, line: int, sectors: int, home: int) -> None:
