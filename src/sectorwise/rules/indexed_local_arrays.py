@@ -12,13 +12,13 @@ each access goes through L1, and lanes with different indices touch different li
 ## Example
 
 ```cuda
-// sectorwise: launch count_digits<<<132, 128>>>(i32[16896*8]=uniform(1), i32[16896])
-extern "C" __global__ void count_digits(const int* numbers, int* out) {
-    int counts[16] = {}, i = blockIdx.x * 128 + threadIdx.x;
-    for (int k = 0; k < 8; ++k) counts[numbers[k * 16896 + i] & 15] += k;  // not known before the launch
-    int most = 0;
-    for (int k = 0; k < 16; ++k) most = max(most, counts[k]);
-    out[i] = most;
+// sectorwise: launch find_last<<<132, 128>>>(i32[16896*8]=uniform(1), i32[16896])
+extern "C" __global__ void find_last(const int* numbers, int* out) {
+    int last[16] = {}, i = blockIdx.x * 128 + threadIdx.x;
+    for (int k = 0; k < 8; ++k) last[numbers[k * 16896 + i] & 15] = k;  // not known before the launch
+    int sum = 0;
+    for (int k = 0; k < 16; ++k) sum += last[k];
+    out[i] = sum;
 }
 ```
 
@@ -27,14 +27,14 @@ extern "C" __global__ void count_digits(const int* numbers, int* out) {
 Unroll so that every index is a constant, or keep the array in shared memory, each lane's in a bank of its own.
 
 ```cuda
-// sectorwise: launch count_in_shared<<<132, 128>>>(i32[16896*8]=uniform(1), i32[16896])
-extern "C" __global__ void count_in_shared(const int* numbers, int* out) {
-    __shared__ int counts[16][128];
-    int lane = threadIdx.x, i = blockIdx.x * 128 + lane, most = 0;
-    for (int k = 0; k < 16; ++k) counts[k][lane] = 0;
-    for (int k = 0; k < 8; ++k) counts[numbers[k * 16896 + i] & 15][lane] += k;
-    for (int k = 0; k < 16; ++k) most = max(most, counts[k][lane]);
-    out[i] = most;
+// sectorwise: launch find_last_in_shared<<<132, 128>>>(i32[16896*8]=uniform(1), i32[16896])
+extern "C" __global__ void find_last_in_shared(const int* numbers, int* out) {
+    __shared__ int last[16][128];
+    int lane = threadIdx.x, i = blockIdx.x * 128 + lane, sum = 0;
+    for (int k = 0; k < 16; ++k) last[k][lane] = 0;
+    for (int k = 0; k < 8; ++k) last[numbers[k * 16896 + i] & 15][lane] = k;
+    for (int k = 0; k < 16; ++k) sum += last[k][lane];
+    out[i] = sum;
 }
 ```
 
