@@ -18,11 +18,12 @@ SETUP = L2Setup(
     size_bytes=1 << 20,
     halves=2,
     ways=16,
+    proven_ways=12,
     gpcs=8,
     merge_share=1.0,
     merge_most=4,
     fetch_bytes=64,
-    l1_lifetime_ticks=None,
+    l1_lifetimes_ticks=(),
 )
 LOADS = {0: Role.CACHED_LOAD}
 

@@ -121,11 +121,12 @@ def estimate_traffic(
         size_bytes=device.l2_bytes,
         halves=device.l2_partitions or 1,
         ways=behaviour.l2_ways,
+        proven_ways=behaviour.l2_proven_ways,
         gpcs=behaviour.gpcs,
         merge_share=_find_merge_share(bound, execution, occupancy, behaviour),
         merge_most=behaviour.merge_most,
         fetch_bytes=device.dram_fetch_bytes or DEFAULT_FETCH_BYTES,
-        l1_lifetime_ticks=l1.lifetime_ticks,
+        l1_lifetimes_ticks=l1.lifetimes_ticks,
     )
     l2 = simulate_l2(window, placement, roles, setup)
     if window.shifts is not None:
@@ -180,13 +181,15 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
     filled = sum(each.asked - each.l1_hits for each in sites)
     by_sample = filled / total if (total := sum(flow.filled.values())) else 1.0
     read = sum(flow.read.values()) * by_sample
+    # What comes from DRAM does not depend on how well L1 was guessed for the sampled lines.
+    by_asked = sum(each.asked for each in sites) / asked if (asked := sum(flow.asked.values())) else 1.0
     return Traffic(
         l1_hit_sectors=round(hits),
         l2_sectors_read_from_sm=round(read),
-        l2_sectors_fabric_read=round(flow.crossed * by_sample),
-        dram_bytes_read=round(flow.dram_read * (by_sample if total else 1.0) * SECTOR_BYTES),
+        l2_sectors_fabric_read=round(flow.crossed * by_asked),
+        dram_bytes_read=round(flow.dram_read * by_asked * SECTOR_BYTES),
         dram_bytes_write=round(_count_written(parts, flow, whole=rest == 0)),
-        lone_bytes_read=round(flow.dram_lone * (by_sample if total else 1.0) * SECTOR_BYTES),
+        lone_bytes_read=round(flow.dram_lone * by_asked * SECTOR_BYTES),
         sites=sites,
         passes=parts.window.lines.passes,
         hottest_lanes=round(
@@ -211,7 +214,8 @@ def _count_written(parts: _Parts, flow: Flow, *, whole: bool) -> float:
     """
     size = parts.bound.device.l2_bytes
     kept = (flow.kept_reads + flow.kept_writes) * SECTOR_BYTES
-    before = parts.behaviour.dirty_before_bytes * min(1.0, kept / size)
+    # What lay there before is as likely young as old: none of it goes while half of the L2 is free.
+    before = parts.behaviour.dirty_before_bytes * min(1.0, max(0.0, 2 * kept / size - 1))
     if whole:
         return flow.dram_written * SECTOR_BYTES + before
     stored = flow.kept_writes * SECTOR_BYTES
