@@ -69,11 +69,27 @@ class ResourceUse:
 
 
 @dataclass(frozen=True, slots=True)
+class SampledBlocks:
+    """Blocks that ran in place of others of which no proof says that they do the same.
+
+    They are corners, edges and, between, blocks that are spread evenly. `blocks` are linear indices; they stand for
+    `of` blocks, themselves among them. `change` is how far the last doubling of the sample moved any count, as a
+    fraction; `instructions` how many warp instructions all of them would run.
+    """
+
+    blocks: tuple[int, ...]
+    of: int
+    change: float
+    instructions: int
+
+
+@dataclass(frozen=True, slots=True)
 class Coverage:
     """How much of the launch and of the kernel the numbers stand for.
 
-    `sites` are the memory instructions listed; `sites_unknown` those among them with an unknown address;
-    `sites_not_issued` the memory instructions of the code with which no lane of the launch accessed memory.
+    `blocks_executed` are those that ran, or do by proof what one that ran did. `sites` are the memory instructions
+    listed; `sites_unknown` those among them with an unknown address; `sites_not_issued` the memory instructions of the
+    code with which no lane of the launch accessed memory.
     """
 
     blocks_total: int
@@ -82,6 +98,7 @@ class Coverage:
     sites: int
     sites_unknown: int
     sites_not_issued: int
+    sampled: SampledBlocks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +229,34 @@ class TrafficUse:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeError:
+    """How far estimates were from measured launches: the median of |p - m| / m, and which launches these were."""
+
+    median: float
+    source: str = field(metadata={"name": "from"})
+
+
+@dataclass(frozen=True, slots=True)
+class LineTime:
+    """The part of the estimate that a source line answers for; `location` is None for code without one."""
+
+    location: Location | None
+    ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class TimeUse:
+    """How long the launch takes and what holds it up; as in `model.time.Time`. `lines`: the costliest first."""
+
+    estimate_ns: float
+    bound: str
+    parts_ns: Mapping[str, float]
+    error: TimeError
+    lines: tuple[LineTime, ...]
+    assumed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MemorySite:
     """One memory instruction that a warp issued, with its counts summed over the launch; counts as in DESIGN section 3.
 
@@ -313,7 +358,7 @@ class KernelAnalysis:
     concurrency: ConcurrencyUse | None
     roofline: RooflineUse
     traffic: TrafficUse | None
-    time: None
+    time: TimeUse | None
     faults: tuple[FaultReport, ...]
     findings: tuple[FindingReport, ...]
     limitations: tuple[LimitationReport, ...]

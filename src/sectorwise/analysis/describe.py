@@ -15,11 +15,13 @@ from sectorwise.analysis.data import (
     MemorySite,
     Output,
     ResourceUse,
+    SampledBlocks,
 )
 from sectorwise.analysis.describe_pace import (
     describe_concurrency,
     describe_occupancy,
     describe_roofline,
+    describe_time,
     describe_traffic,
     describe_waves,
 )
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
 
     from sectorwise.binary.ir import Instruction
     from sectorwise.findings import Finding
-    from sectorwise.machine.execution import Fault, Limitation, Site
+    from sectorwise.machine.execution import Fault, Limitation, Sampling, Site
     from sectorwise.model.kernel_model import KernelModel
 
 FAULT_CODES: Final = {FaultKind.OUT_OF_BOUNDS: "SW901", FaultKind.MISALIGNED: "SW902"}
@@ -67,7 +69,7 @@ def describe_kernel(
         concurrency=describe_concurrency(model.pace),
         roofline=describe_roofline(model.pace),
         traffic=describe_traffic(model.traffic, places.sites),
-        time=None,
+        time=describe_time(model.time, places.location),
         faults=tuple(_describe_fault(fault, places) for fault in execution.faults),
         findings=tuple(_describe_finding(finding, places) for finding in findings),
         limitations=tuple(_describe_limitation(limitation, places) for limitation in execution.limitations),
@@ -111,11 +113,18 @@ def _describe_coverage(model: KernelModel) -> Coverage:
     return Coverage(
         blocks_total=total,
         blocks_executed=executed,
-        certainty=Certainty.EXACT if executed == total else Certainty.SAMPLED,
+        certainty=Certainty.EXACT if model.execution.sampling is None else Certainty.SAMPLED,
         sites=len(sites),
         sites_unknown=sum(site.unknown_because is not None for site in sites),
         sites_not_issued=len(in_code - listed),
+        sampled=_describe_sampling(model.execution.sampling),
     )
+
+
+def _describe_sampling(sampling: Sampling | None) -> SampledBlocks | None:
+    if sampling is None:
+        return None
+    return SampledBlocks(sampling.blocks, sampling.of, sampling.change, sampling.instructions)
 
 
 def _describe_site(site: Site, places: _Places) -> MemorySite:
