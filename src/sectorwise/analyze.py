@@ -21,6 +21,7 @@ from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.choose import choose_frontend
 from sectorwise.frontends.cuda import CUDA, CudaFrontend
 from sectorwise.frontends.library import LibraryFrontend
+from sectorwise.frontends.python_file import PythonFrontend, split_name
 from sectorwise.launch.comments import find_launches
 from sectorwise.launch.config import LaunchConfig
 from sectorwise.launch.files import read_launch_file
@@ -137,9 +138,21 @@ class Job:
 
 
 def compile_launches(
-    frontend: Frontend, path: Path, request: CompileRequest, configs: Sequence[LaunchConfig]
+    frontend: Frontend,
+    path: Path,
+    request: CompileRequest,
+    configs: Sequence[LaunchConfig],
+    variant: int | None = None,
 ) -> list[Job]:
-    """Compile the file once for all launches; of a library, take out the cubin of each kernel that is launched."""
+    """Compile the file once for all launches; of a library, take out the cubin of each kernel that is launched.
+
+    A Python kernel is compiled for each launch, an autotuned one for each configuration, or for `variant` alone.
+    """
+    if isinstance(frontend, PythonFrontend):
+        made = [each for config in configs for each in frontend.compile_launch(path, config, request.target, variant)]
+        return [
+            Job(each.launch, each.compilation, read_cubin(each.compilation.cubin, path.as_posix())) for each in made
+        ]
     if not isinstance(frontend, LibraryFrontend):
         compilation = frontend.compile(path, request)
         cubin = read_cubin(compilation.cubin, path.as_posix())
@@ -214,7 +227,7 @@ def gather_launches(
     configs: tuple[LaunchConfig, ...]
     if launches is None:
         text = choose_frontend(path).outline(path).text
-        configs = () if text is None else find_launches(text, path.name, path.parent)
+        configs = () if text is None else find_launches(text, split_name(path)[0].name, path.parent)
     else:
         given = [launches] if isinstance(launches, str | PathLike | LaunchConfig) else launches
         configs = tuple(config for one in given for config in _read_launch(one))

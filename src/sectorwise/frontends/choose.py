@@ -9,6 +9,7 @@ from sectorwise.frontends.cubin import CUBIN
 from sectorwise.frontends.cuda import CUDA
 from sectorwise.frontends.library import LIBRARY
 from sectorwise.frontends.ptx import PTX
+from sectorwise.frontends.python_file import PYTHON
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from sectorwise.frontends.base import Frontend
 
 _READ = "CUDA C++ (.cu, .cuh), PTX (.ptx), cubins (.cubin), and libraries and wheels (.so, .a, .fatbin, .whl)"
-FRONTENDS: tuple[Frontend, ...] = (CUDA, PTX, CUBIN, LIBRARY)
+FRONTENDS: tuple[Frontend, ...] = (CUDA, PTX, CUBIN, PYTHON, LIBRARY)
 
 
 def choose_frontend(path: Path) -> Frontend:
