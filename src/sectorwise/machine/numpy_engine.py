@@ -114,7 +114,11 @@ def open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
 
 
 def _contents_of(allocation: Allocation) -> npt.NDArray[np.uint8]:
-    return materialise(allocation.buffer).reshape(-1).view(np.uint8)
+    values = materialise(allocation.buffer)
+    if allocation.buffer.contents.kind in {"array", "file"}:
+        # What the caller gave is his: kernels write to a copy.
+        values = np.array(values)
+    return values.reshape(-1).view(np.uint8)
 
 
 def _blocks_in_batch(bound: BoundLaunch, options: ExecutionOptions) -> int:
