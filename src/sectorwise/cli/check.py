@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -105,6 +106,11 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
 )
 @click.option("--caches", is_flag=True, help="Follow L1, L2 and DRAM too: modelled traffic, about a second a launch.")
 @click.option(
+    "--all-blocks",
+    is_flag=True,
+    help="Run every block that no proof covers, however long it takes: nothing is sampled.",
+)
+@click.option(
     "--step-limit",
     type=click.IntRange(min=1),
     default=ExecutionOptions().step_limit,
@@ -129,6 +135,7 @@ def check(
     form: str,
     output: Path | None,
     caches: bool,
+    all_blocks: bool,
     step_limit: int,
 ) -> None:
     """Execute the kernels of SOURCE (.cu or .cubin) and show what each memory instruction costs.
@@ -151,7 +158,7 @@ def check(
             kernel=kernel,
             macros=macros,
             include_folders=folders,
-            options=ExecutionOptions(step_limit=step_limit),
+            options=choose_options(step_limit, all_blocks=all_blocks),
             select=split_codes(select) or settings.select,
             ignore=split_codes(ignore) or settings.ignore,
             remedies=remedies,
@@ -165,6 +172,12 @@ def check(
     if reasons:
         click.echo("\n".join(["failed:", *(f"  {reason}" for reason in reasons)]), err=True)
         raise click.exceptions.Exit(EXIT_FINDINGS)
+
+
+def choose_options(step_limit: int, *, all_blocks: bool) -> ExecutionOptions:
+    """How to run."""
+    options = ExecutionOptions(step_limit=step_limit)
+    return replace(options, sample_above=None) if all_blocks else options
 
 
 def split_codes(texts: tuple[str, ...]) -> tuple[str, ...]:
