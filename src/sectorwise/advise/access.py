@@ -43,8 +43,8 @@ class AccessCost:
     """What one memory instruction costs `requests` warps; counts are summed over them.
 
     `useful_bytes` are distinct bytes that lanes ask for. Of global memory `sectors`, `lines` (L1 tags) and
-    `dram_bytes` (what DRAM fetches for it, as measured on an H200, if nothing else uses the same bytes) count; of shared memory the wavefronts.
-    `efficiency` is ideal over real. `picture` shows the first request.
+    `dram_bytes` (what an H200's DRAM fetches, if nothing else uses the same bytes) count; of shared memory the
+    wavefronts. `efficiency` is ideal over real. `picture` shows the first request.
     """
 
     text: str

@@ -90,7 +90,7 @@ def _read_unary(reader: Reader, names: Names) -> Lanes:
             case "~":
                 return np.asarray(~value, dtype=np.int64)
             case "!":
-                return (value == 0).astype(np.int64)
+                return np.equal(value, 0).astype(np.int64)
             case _:
                 return value
     return _read_primary(reader, names)
