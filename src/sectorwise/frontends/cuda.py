@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sectorwise.cache import make_key, read_entry, write_entry
 from sectorwise.errors import ArgumentError, CompileError
-from sectorwise.frontends.base import Compilation, CompileRequest
+from sectorwise.frontends.base import Compilation, CompileRequest, Outline
 from sectorwise.frontends.headers import STANDARD_HEADERS
 from sectorwise.frontends.includes import find_includes
 from sectorwise.frontends.nvrtc import Nvrtc, Program, compile_program, load_nvrtc
@@ -38,6 +38,11 @@ class CudaFrontend:
     def accepts(self, path: Path) -> bool:
         """Whether the file's name ends in .cu or .cuh."""
         return path.suffix in _SUFFIXES
+
+    def outline(self, path: Path) -> Outline:
+        """Return the text of the file, and the kernels that it defines."""
+        text = read_source(path).text
+        return Outline(text, find_parameter_types(text))
 
     def compile(self, path: Path, request: CompileRequest) -> Compilation:
         """Compile the file for `request.target`.
