@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from sectorwise.binary.ir import Location
     from sectorwise.counting.request import Operation, Space
-    from sectorwise.findings import Evidence, Remedy, Severity
+    from sectorwise.findings import Evidence, Picture, Remedy, Severity
     from sectorwise.machine.execution import Certainty, FaultKind
     from sectorwise.model.cliffs import Step
     from sectorwise.model.concurrency import Bound
@@ -257,10 +257,26 @@ class TimeUse:
 
 
 @dataclass(frozen=True, slots=True)
+class PatternUse:
+    """One way in which the lanes of a site's requests lie: what one such request costs, and how many lie so, at least.
+
+    `pictures` show it on the sectors of global memory, on the banks of shared memory, or on both for async copies.
+    """
+
+    requests: int
+    sectors: int
+    sectors_ideal: int
+    wavefronts: int
+    wavefronts_ideal: int
+    pictures: tuple[Picture, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MemorySite:
     """One memory instruction that a warp issued, with its counts summed over the launch; counts as in DESIGN section 3.
 
-    Where the address was not known `unknown_because` says why, and every count but `executed` is None.
+    Where the address was not known `unknown_because` says why, and every count but `executed` is None. `patterns` are
+    the dearest distinct ones, not all where there are many.
     """
 
     offset: str
@@ -279,6 +295,7 @@ class MemorySite:
     wavefronts_hardware: int | None
     certainty: Certainty | None
     unknown_because: str | None
+    patterns: tuple[PatternUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,6 +349,16 @@ class FindingReport:
 
 
 @dataclass(frozen=True, slots=True)
+class InstructionUse:
+    """One instruction of the kernel's code, and by how many warps it was issued over the launch."""
+
+    offset: str
+    sass: str
+    location: Location | None
+    issued: int
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """Final contents of a buffer: `values` in the buffer's own type (bfloat16 as uint16 bits), shape [count]."""
 
@@ -343,7 +370,8 @@ class Output:
 class KernelAnalysis:
     """All that is known of one launch of one kernel; what is not computed yet is None.
 
-    `outputs` has the buffers after the launch, in order of the arguments, where they were asked for.
+    `instructions` is the whole code. `outputs` has the buffers after the launch, in order of the arguments, where they
+    were asked for.
     """
 
     name: str
@@ -362,6 +390,7 @@ class KernelAnalysis:
     faults: tuple[FaultReport, ...]
     findings: tuple[FindingReport, ...]
     limitations: tuple[LimitationReport, ...]
+    instructions: tuple[InstructionUse, ...] = field(default=(), compare=False, repr=False, metadata=_KEPT_HERE)
     outputs: tuple[Output, ...] | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
 
 
@@ -378,4 +407,4 @@ class Analysis:
     device: Device
     source: str
     kernels: tuple[KernelAnalysis, ...]
-    source_texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False, metadata=_KEPT_HERE)
+    source_texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
