@@ -72,6 +72,7 @@ def describe_kernel(
         findings=tuple(_describe_finding(finding, places) for finding in findings),
         limitations=tuple(_describe_limitation(limitation, places) for limitation in execution.limitations),
         outputs=_read_outputs(model) if keep_outputs else None,
+        bound=model.bound,
     )
 
 

@@ -10,11 +10,12 @@ from sectorwise.binary.ir import Location
 
 if TYPE_CHECKING:
     from sectorwise.analysis.data import Analysis
+    from sectorwise.analysis.profile import Profile
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 
 
-def render(analysis: Analysis) -> str:
+def render(analysis: Analysis | Profile) -> str:
     """The document as text, indented, with a final newline; the same analysis gives the same bytes."""
     return json.dumps(to_plain(analysis), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
