@@ -39,7 +39,7 @@ def _write_launch(launch: ProfiledLaunch, page: Page) -> Iterator[str]:
     if not launch.has_source_view:
         yield from fold(
             page,
-            "  the report has no counters of single instructions: profile with `--section SourceCounters` or --set full",
+            "  the report has no counters of single instructions: use `--section SourceCounters` or --set full",
         )
     elif launch.sites:
         yield ""
