@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,9 +77,12 @@ def run_launch(driver: Driver, cubin: bytes, launch: Json, keep: Path | None, nu
     values = [_fill(parameter, addresses) for parameter in launch["parameters"]]
     taken_ns = _launch_once(driver, function, launch, values)
     if keep is not None:
-        places = [(address, size_of(buffer)) for buffer, address in zip(buffers, addresses, strict=True)]
-        places += [find_variable(driver, module, symbol) for symbol in launch["kept_variables"]]
-        for place, (address, size_bytes) in enumerate(places):
+        places = dict(enumerate((address, size_of(each)) for each, address in zip(buffers, addresses, strict=True)))
+        for place, symbol in enumerate(launch["kept_variables"], len(buffers)):
+            # What is local to a source file has no name for the driver; it is not compared.
+            with suppress(DeviceRunError):
+                places[place] = find_variable(driver, module, symbol)
+        for place, (address, size_bytes) in places.items():
             (keep / name_output(number, place)).write_bytes(download(driver, address, size_bytes))
     for address in addresses:
         release(driver, address)
