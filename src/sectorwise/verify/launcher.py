@@ -73,8 +73,8 @@ def run_launch(driver: Driver, cubin: bytes, launch: Json, keep: Path | None, nu
     for buffer, address in zip(buffers, addresses, strict=True):
         upload(driver, address, np.ascontiguousarray(materialise(buffer)).tobytes())
     for variable in launch["variables"]:
-        upload(driver, find_variable(driver, module, variable["symbol"])[0], _fill(variable, addresses))
-    values = [_fill(parameter, addresses) for parameter in launch["parameters"]]
+        upload(driver, find_variable(driver, module, variable["symbol"])[0], fill(variable, addresses))
+    values = [fill(parameter, addresses) for parameter in launch["parameters"]]
     taken_ns = _launch_once(driver, function, launch, values)
     if keep is not None:
         places = dict(enumerate((address, size_of(each)) for each, address in zip(buffers, addresses, strict=True)))
@@ -90,8 +90,8 @@ def run_launch(driver: Driver, cubin: bytes, launch: Json, keep: Path | None, nu
     return taken_ns
 
 
-def _fill(part: Json, addresses: list[int]) -> bytes:
-    """The bytes of a parameter or variable, with the addresses that the buffers have here."""
+def fill(part: Json, addresses: list[int]) -> bytes:
+    """The bytes of a parameter or variable of a plan, with the addresses that the buffers have here."""
     if "contents" in part:
         return np.ascontiguousarray(materialise(read_contents(part["contents"]))).tobytes()
     data = bytearray.fromhex(part["bytes"])
