@@ -12,13 +12,13 @@ from sectorwise.analysis.data import SCHEMA, Analysis, Device, Tool
 from sectorwise.analysis.describe import describe_kernel
 from sectorwise.analysis.texts import name_file, read_texts
 from sectorwise.binary.cubin import read_cubin
+from sectorwise.binary.names import read_kernel_name
 from sectorwise.binding import bind
 from sectorwise.device import list_devices, load_device, require_sass
 from sectorwise.errors import LaunchError, UnknownKernelError
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.choose import choose_frontend
 from sectorwise.frontends.cuda import CUDA, CudaFrontend
-from sectorwise.frontends.signatures import find_parameter_types
 from sectorwise.launch.comments import find_launches
 from sectorwise.launch.config import LaunchConfig
 from sectorwise.launch.files import read_launch_file
@@ -31,7 +31,6 @@ from sectorwise.remedies.propose import propose
 from sectorwise.remedies.workshop import Workshop
 from sectorwise.rules.selection import choose_rules
 from sectorwise.rules.table import check_model
-from sectorwise.source import read_source
 from sectorwise.version import __version__
 
 if TYPE_CHECKING:
@@ -70,14 +69,14 @@ def analyze(  # noqa: PLR0913 - the options of the main job
 ) -> Analysis:
     """Execute launches of the kernels of a file, every lane of them, and count what their memory instructions do.
 
-    `source` is a `.cu` or `.cubin` file. `launches` are texts in launch notation, paths of launch files, or launches;
-    without them the `// sectorwise: launch ...` comments of the source count. `device` is an id or alias; the default
-    is `DEFAULT_DEVICE`, for a cubin that it does not run the first device that does. `kernel` keeps the launches of
-    one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `select` and `ignore` are codes of rules
-    or their beginnings (`SW2`); all rules are checked where `select` is empty. `remedies` looks for changes of a `.cu`
-    file that cost less and change no value, by compiling and executing them. `keep_outputs` keeps the final buffers in
-    `outputs`. With `follow_caches` there is `traffic`, too, which takes about a second a launch. `progress` is
-    called with the blocks executed so far and in all.
+    `source` is a `.cu`, `.ptx` or `.cubin` file. `launches` are texts in launch notation, paths of launch files, or
+    launches; without them the `// sectorwise: launch ...` comments of the source count. `device` is an id or alias;
+    the default is `DEFAULT_DEVICE`, for a cubin that it does not run the first device that does. `kernel` keeps the
+    launches of one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `select` and `ignore` are codes
+    of rules or their beginnings (`SW2`); all rules are checked where `select` is empty. `remedies` looks for changes of
+    a `.cu` file that cost less and change no value, by compiling and executing them. `keep_outputs` keeps the final
+    buffers in `outputs`. With `follow_caches` there is `traffic`, too, which takes about a second a launch. `progress`
+    is called with the blocks executed so far and in all.
 
     Raises:
         SectorwiseError: one of its kinds, with a text for people, where the work cannot go on.
@@ -189,7 +188,8 @@ def gather_launches(
     """
     configs: tuple[LaunchConfig, ...]
     if launches is None:
-        configs = find_launches(read_source(path).text, path.name, path.parent) if path.suffix != ".cubin" else ()
+        text = choose_frontend(path).outline(path).text
+        configs = () if text is None else find_launches(text, path.name, path.parent)
     else:
         given = [launches] if isinstance(launches, str | PathLike | LaunchConfig) else launches
         configs = tuple(config for one in given for config in _read_launch(one))
@@ -205,12 +205,19 @@ def _explain_launches(path: Path) -> str:
     """How to give a launch; for a source with a comment for each of its kernels, to be filled in."""
     example = "kernel<<<grid, block>>>(f32[1024], n=5)"
     ways = f"{path}: no launch is known. Give one with --launch '{example}'"
-    if path.suffix == ".cubin":
+    outline = choose_frontend(path).outline(path)
+    if outline.text is None:
         return f"{ways}, or a file of them with --launches FILE.json"
-    kernels = find_parameter_types(read_source(path).text)
-    sketches = [sketch_launch(name, types) for name, types in kernels.items()] or [example]
+    sketches = [_sketch(name, types) for name, types in outline.kernels.items()] or [example]
     comments = "".join(f"\n  // sectorwise: launch {sketch}" for sketch in sketches)
     return f"{ways}, a file of them with --launches FILE.json, or as a comment in the source:{comments}"
+
+
+def _sketch(name: str, types: tuple[str, ...]) -> str:
+    """The launch of a kernel for people to fill in; what a mangled name tells counts more than what PTX does."""
+    found = read_kernel_name(name)
+    told = found.parameter_types
+    return sketch_launch(found.readable, told if told is not None and len(told) == len(types) else types)
 
 
 def _read_launch(launch: LaunchSource) -> tuple[LaunchConfig, ...]:

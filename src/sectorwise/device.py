@@ -8,7 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from sectorwise.errors import UnknownDeviceError, UnsupportedDeviceError
-from sectorwise.measurements import Bandwidth, CacheBehaviour, Latency, MemoryTiming
+from sectorwise.measurements import Bandwidth, CacheBehaviour, Latency, MemoryTiming, PaceBehaviour
 from sectorwise.provenance import Alternative, Basis, Provenance, Source
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ class Capability:
     configured to, ascending, and L1 has what it leaves of `unified_l1_shared_bytes`. `barriers_per_sm` is the pool
     that resident blocks share, None where it is not a limit. `carveout_ample_bytes` is the largest configuration of
     shared memory that the driver picks for more blocks than can be resident, `taken_branch_cycles` what a taken branch
-    costs beyond its stated stall; None where that was not measured.
+    costs beyond its stated stall; None where that was not measured. The `*_lanes` are how many lanes an SM's pipes
+    serve a cycle: float, double, integer and comparison, special functions and conversions, memory.
     """
 
     compute_capability: tuple[int, int]
@@ -54,6 +55,11 @@ class Capability:
     barriers_per_sm: int | None = None
     carveout_ample_bytes: int | None = None
     taken_branch_cycles: int | None = None
+    fp32_lanes: int | None = None
+    fp64_lanes: int | None = None
+    int_lanes: int | None = None
+    special_lanes: int | None = None
+    memory_lanes: int | None = None
     notes: tuple[str, ...] = ()
     provenance: tuple[Provenance, ...] = field(default=(), repr=False)
 
@@ -113,7 +119,7 @@ class DeviceSpec:
     of the product's name; `memory_bandwidth_gbs` the theoretical 1e9 bytes/s. `dram_fetch_bytes` is what one missed
     sector fetches; `l2_read_gbs` what all SMs together were seen to read from the L2. `latency_from` names the nearest
     device whose latencies were measured, if this one's were not; `memory_timing` is None where bytes in flight were
-    not measured, `caches` where the caches were not.
+    not measured, `caches` and `pace` where they were not.
     """
 
     id: str
@@ -144,6 +150,7 @@ class DeviceSpec:
     bandwidths: tuple[Bandwidth, ...] = ()
     memory_timing: MemoryTiming | None = None
     caches: CacheBehaviour | None = None
+    pace: PaceBehaviour | None = None
     notes: tuple[str, ...] = ()
     provenance: tuple[Provenance, ...] = field(default=(), repr=False)
 
@@ -266,6 +273,7 @@ def _load(identifier: str) -> DeviceSpec:
         bandwidths=tuple(Bandwidth(**_resolve(row, sources)) for row in data.get("bandwidths", ())),
         memory_timing=MemoryTiming(**_resolve(data["memory_timing"], sources)) if "memory_timing" in data else None,
         caches=CacheBehaviour(**_resolve(data["caches"], sources)) if "caches" in data else None,
+        pace=PaceBehaviour(**_resolve(data["pace"], sources)) if "pace" in data else None,
         notes=tuple(data.get("notes", ())),
         provenance=_read_provenance(data),
         **_values(data["numbers"]),

@@ -68,14 +68,35 @@ class CacheBehaviour:
 
     `gpcs` groups of SMs, whose requests for one line within `merge_window_cycles` of each other travel to the L2
     together, `merge_most` at most; blocks of one SM are apart by `merge_skew_cycles` in the mean. The caches have
-    `l1_ways` and `l2_ways` lines a set. `dirty_before_bytes` lie dirty in the L2 when a profiled launch begins.
+    `l1_ways` and `l2_ways` lines a set; in the L2 up to `l2_proven_ways` of them, used again, outlive those that were
+    used once. `dirty_before_bytes` lie dirty in the L2 when a profiled launch begins.
     """
 
     source: Source
     gpcs: int
     l1_ways: int
     l2_ways: int
+    l2_proven_ways: int
     merge_most: int
     merge_window_cycles: float
     merge_skew_cycles: float
     dirty_before_bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class PaceBehaviour:
+    """What takes time on a device beside moving data and issuing instructions.
+
+    `launch_ns` passes before the first block begins and after the last ends. Blocks begin one every `block_start_ns`
+    on the whole device; between a block and the one that takes its place lie `block_turnaround_ns`. An SM sends one
+    line of a store to the L2 every `store_line_cycles`. DRAM gives blocks of 64 bytes that lie alone at
+    `lone_read_gbs`, and the L2 works on one address once every `same_address_ns`, lane by lane.
+    """
+
+    source: Source
+    launch_ns: float
+    block_start_ns: float
+    block_turnaround_ns: float
+    store_line_cycles: float
+    lone_read_gbs: float
+    same_address_ns: float

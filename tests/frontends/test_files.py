@@ -16,7 +16,8 @@ MEASURED = Path(__file__).parents[1] / "measured" / "h200"
 
 
 @pytest.mark.parametrize(
-    ("file", "name"), [("a.cu", "cuda"), ("b.cuh", "cuda"), ("c.sm_90.cubin", "cubin"), ("dir.cu/d.cubin", "cubin")]
+    ("file", "name"),
+    [("a.cu", "cuda"), ("b.cuh", "cuda"), ("c.sm_90.cubin", "cubin"), ("e.ptx", "ptx"), ("dir.cu/d.cubin", "cubin")],
 )
 def test_names_choose(file: str, name: str) -> None:
     assert choose_frontend(Path(file)).name == name
@@ -24,13 +25,13 @@ def test_names_choose(file: str, name: str) -> None:
 
 @pytest.mark.parametrize("file", ["a.txt", "a", "a.so", "a.CUBIN"])
 def test_other_names_are_refused(file: str) -> None:
-    with pytest.raises(ArgumentError, match=r"reads CUDA C\+\+ \(\.cu, \.cuh\) and cubins \(\.cubin\)"):
+    with pytest.raises(ArgumentError, match=r"reads CUDA C\+\+ \(\.cu, \.cuh\), PTX \(\.ptx\) and cubins \(\.cubin\)"):
         choose_frontend(Path(file))
 
 
 def test_front_ends_keep_the_agreement() -> None:
     agreed: tuple[Frontend, ...] = FRONTENDS
-    assert [frontend.name for frontend in agreed] == ["cuda", "cubin"]
+    assert [frontend.name for frontend in agreed] == ["cuda", "ptx", "cubin"]
 
 
 def test_cubin_is_taken_as_it_is() -> None:

@@ -213,6 +213,34 @@ class TrafficUse:
 
 
 @dataclass(frozen=True, slots=True)
+class TimeError:
+    """How far estimates were from measured launches: the median of |p - m| / m, and which launches these were."""
+
+    median: float
+    source: str = field(metadata={"name": "from"})
+
+
+@dataclass(frozen=True, slots=True)
+class LineTime:
+    """The part of the estimate that a source line answers for; `location` is None for code without one."""
+
+    location: Location | None
+    ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class TimeUse:
+    """How long the launch takes and what holds it up; as in `model.time.Time`. `lines`: the costliest first."""
+
+    estimate_ns: float
+    bound: str
+    parts_ns: Mapping[str, float]
+    error: TimeError
+    lines: tuple[LineTime, ...]
+    assumed: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MemorySite:
     """One memory instruction that a warp issued, with its counts summed over the launch; counts as in DESIGN section 3.
 
@@ -315,7 +343,7 @@ class KernelAnalysis:
     concurrency: ConcurrencyUse | None
     roofline: RooflineUse
     traffic: TrafficUse | None
-    time: None
+    time: TimeUse | None
     faults: tuple[FaultReport, ...]
     findings: tuple[FindingReport, ...]
     limitations: tuple[LimitationReport, ...]

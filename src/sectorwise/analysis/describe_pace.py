@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sectorwise.analysis.data import (
     CliffsUse,
     CliffUse,
     ConcurrencyUse,
     LevelUse,
+    LineTime,
     OccupancyUse,
     RooflineUse,
     SiteTrafficUse,
+    TimeError,
+    TimeUse,
     TrafficUse,
     WavesUse,
 )
@@ -19,11 +22,16 @@ from sectorwise.machine.execution import Certainty
 from sectorwise.model.cliffs import find_cliffs
 from sectorwise.model.occupancy import Limiter
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+TIME_ERROR: Final = TimeError(median=0.05, source="41 launches above 20 us on an NVIDIA H200; docs/model-errors.md")
+"""What tools/model_errors.py finds; a test holds it."""
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from sectorwise.binary.ir import Location
     from sectorwise.model.occupancy import Occupancy
     from sectorwise.model.pace import Pace
+    from sectorwise.model.time import Time
     from sectorwise.model.traffic import Traffic
     from sectorwise.model.waves import Waves
 
@@ -145,4 +153,23 @@ def describe_traffic(traffic: Traffic | None, places: Mapping[int, int]) -> Traf
         ),
         blocks_followed=traffic.window_blocks,
         assumed=traffic.assumed,
+    )
+
+
+def describe_time(time: Time | None, find_location: Callable[[int], Location | None]) -> TimeUse | None:
+    """The estimate, with the instructions' parts of it summed by source line."""
+    if time is None:
+        return None
+    by_line: dict[Location | None, float] = {}
+    for instruction, ns in time.instructions_ns.items():
+        location = find_location(instruction)
+        by_line[location] = by_line.get(location, 0.0) + ns
+    costliest = sorted(by_line.items(), key=lambda item: -item[1])
+    return TimeUse(
+        estimate_ns=time.estimate_ns,
+        bound=time.bound,
+        parts_ns=time.parts_ns,
+        error=TIME_ERROR,
+        lines=tuple(LineTime(location, ns) for location, ns in costliest),
+        assumed=time.assumed,
     )

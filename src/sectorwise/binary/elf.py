@@ -133,6 +133,19 @@ def read_elf(data: bytes, origin: str) -> ElfImage:
     )
 
 
+def read_kernel_names(data: bytes, origin: str) -> tuple[str, ...]:
+    """Return the symbols of a cubin's kernels, in the order of its table, reading no more than that takes.
+
+    Raises:
+        CorruptBinaryError: as `read_elf`.
+    """
+    if len(data) < _HEADER.size or data[:4] != _MAGIC:
+        raise _corrupt(origin, 0, f"a cubin starts with {_MAGIC!r}, this with {data[:4]!r}")
+    *_, table, _, _, entry_bytes, count, names_index = _read_header(data)
+    sections = _read_sections(data, origin, table, entry_bytes, count, names_index)
+    return tuple(symbol.name for symbol in _read_symbols(data, origin, sections) if symbol.is_kernel)
+
+
 def corrupt_at(image: ElfImage, file_offset: int, why: str) -> CorruptBinaryError:
     """Make the error for byte `file_offset` of `image`."""
     return _corrupt(image.origin, file_offset, why)

@@ -18,12 +18,13 @@ from sectorwise.binary.ir import (
 )
 from sectorwise.machine.barriers import arrive_at_barrier
 from sectorwise.machine.convergence import COLLECTIVE_KEY, WARPSYNC_KEY, State
+from sectorwise.machine.doubts import begin_doubt
 from sectorwise.machine.effects import CALL_RESULTS
 from sectorwise.machine.frame import end, live_lanes, move, of_group, park
 from sectorwise.machine.lanes import ALL_LANES, first_lane, pack, unpack
 from sectorwise.machine.program import predicate_slot, register_slot
 from sectorwise.machine.registers import BARRIER
-from sectorwise.machine.taint import UNKNOWN, UNKNOWN_LEVEL, across_lanes, collect, find_unknown, join
+from sectorwise.machine.taint import UNKNOWN, UNKNOWN_LEVEL, collect, find_unknown, join
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -55,6 +56,7 @@ def leave_block(batch: Batch, frame: Frame, window: Window, step: Step) -> int |
         case "BRA" | "JMP":
             return _branch(batch, frame, window, instruction, taken)
         case "BRX" | "BRXU" | "JMX" | "JMXU" | "RET":
+            taken = _judge_target(batch, frame, window, instruction, taken)
             return _go(batch, frame, taken, _indirect_places(batch, frame, window, instruction), behind)
         case "CALL":
             return _call(batch, frame, window, instruction, taken)
@@ -104,13 +106,20 @@ def _judge_condition(batch: Batch, frame: Frame, instruction: Instruction, level
     found = collect(level, frame.group)
     if not found:
         return taken
-    rows = np.arange(frame.warps) if frame.rows is None else frame.rows
-    batch.ways[rows] |= across_lanes(np.broadcast_to(level, (frame.warps, level.shape[1])), frame.group)[:, 0]
-    batch.some_ways = True
+    begin_doubt(batch, frame, instruction.index, level)
     if not found & UNKNOWN:
         return taken
     batch.tally.unknown_conditions.add(instruction.index)
     return taken & ~pack(np.broadcast_to(find_unknown(level), (frame.warps, 32)), frame.warps)
+
+
+def _judge_target(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> Masks:
+    """Lanes whose target is known; one that is inexact, or depends on an order, brings doubt with it."""
+    level: Levels | None = None
+    for operand in instruction.operands:
+        if isinstance(operand, Register) and operand.index != ZERO_REGISTER:
+            level = join(level, window.taints.get(register_slot(operand)))
+    return taken if level is None else _judge_condition(batch, frame, instruction, level, taken)
 
 
 def _branch(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int | None:

@@ -17,6 +17,7 @@ from sectorwise.binary.ir import (
 )
 from sectorwise.counting.request import Operation
 from sectorwise.machine.forms import access_of, is_never_executed
+from sectorwise.machine.registers import PREDICATE, UNIFORM, UNIFORM_PREDICATE
 
 if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction
@@ -33,6 +34,8 @@ class File(StrEnum):
 
 Slot = tuple[File, int]
 """A register or predicate: its file, and its index there. RZ, URZ, PT and UPT are never listed."""
+
+_BASES = {File.REGISTER: 0, File.UNIFORM: UNIFORM, File.PREDICATE: PREDICATE, File.UNIFORM_PREDICATE: UNIFORM_PREDICATE}
 
 CALL_RESULTS = (4, 5, 6, 7)
 """Registers in which a function outside of the kernel gives its result (as compiled callers read it)."""
@@ -56,6 +59,12 @@ _TEXTURES = frozenset(("TEX", "TLD", "TLD4", "TXD"))
 _CONSTANT_LOADS = frozenset(("LDC", "ULDC", "LDCU"))
 _PREDICATE_SETTERS = frozenset(("ISETP", "UISETP", "FSETP", "DSETP", "HSETP2", "PLOP3", "UPLOP3", "FCHK", "PSETP"))
 _TWO_WORD_TYPES = ("F64", "S64", "U64", "64")
+
+
+def slot_number(slot: Slot) -> int:
+    """A register or predicate as the register file numbers it."""
+    file, index = slot
+    return _BASES[file] + index
 
 
 def result_words(instruction: Instruction) -> int:

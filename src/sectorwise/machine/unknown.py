@@ -4,24 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sectorwise.machine.effects import File, destinations
-from sectorwise.machine.registers import PREDICATE, UNIFORM, UNIFORM_PREDICATE
+from sectorwise.machine.effects import destinations, slot_number
 from sectorwise.machine.sites import record_silent
 from sectorwise.machine.taint import UNKNOWN_LEVEL
 
 if TYPE_CHECKING:
     from sectorwise.machine.batch import Tally
-    from sectorwise.machine.effects import Slot
     from sectorwise.machine.numpy_port import NumpyPort
     from sectorwise.machine.program import Step
-
-_BASES = {File.REGISTER: 0, File.UNIFORM: UNIFORM, File.PREDICATE: PREDICATE, File.UNIFORM_PREDICATE: UNIFORM_PREDICATE}
-
-
-def slot_number(slot: Slot) -> int:
-    """A register or predicate as the register file numbers it."""
-    file, index = slot
-    return _BASES[file] + index
 
 
 def skip_unknown_step(tally: Tally, port: NumpyPort, step: Step) -> None:

@@ -21,15 +21,15 @@ _DEVICE_SPACES: Final = frozenset({Space.GLOBAL, Space.GENERIC})
 
 
 def average_accesses(
-    sites: Sequence[Site], shares: Mapping[int, tuple[float, float]] | None = None
+    sites: Sequence[Site], shares: Mapping[int, tuple[float, float, float]] | None = None
 ) -> dict[int, Access]:
     """What a warp moves with each instruction that accesses global memory, by index of the instruction.
 
-    `shares` are the parts of an instruction's sectors that come from DRAM and from the L2; without them all come from
-    DRAM. Instructions whose addresses are not known are left out.
+    `shares` are the parts of an instruction's sectors that come from DRAM and from the L2, and of the latter those that
+    wait for DRAM with others; without them all come from DRAM. Instructions whose addresses are not known are left out.
     """
     return {
-        site.instruction: _average(site, (shares or {}).get(site.instruction, (1.0, 0.0)))
+        site.instruction: _average(site, (shares or {}).get(site.instruction, (1.0, 0.0, 0.0)))
         for site in sites
         if site.access.space in _DEVICE_SPACES and site.executed and site.unknown_because is None
     }
@@ -68,13 +68,14 @@ def count_written(sites: Sequence[Site]) -> int:
     )
 
 
-def _average(site: Site, shares: tuple[float, float]) -> Access:
+def _average(site: Site, shares: tuple[float, float, float]) -> Access:
     sectors, lines = site.sectors / site.executed, site.tag_requests / site.executed
     places = 1 if sectors >= _DENSE_SECTORS * lines else round(lines)
-    dram_share, l2_share = shares
+    dram_share, l2_share, waiting_share = shares
     return Access(
         request_bytes=sectors * _SECTOR_BYTES,
         places=max(1, places),
         dram_share=dram_share,
         l2_share=l2_share,
+        waiting_share=waiting_share,
     )

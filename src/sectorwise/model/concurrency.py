@@ -93,12 +93,14 @@ def estimate_concurrency(
     *,
     warps_per_block: int = 1,
     sm_count: int | None = None,
+    pipe_cycles: float = 0.0,
 ) -> Concurrency:
     """Bytes in flight and bandwidth of `warps_per_sm` warps on each of `sm_count` SMs (all, if None).
 
     Warps walk their schedule in order, stalling as its control fields say, with latencies drawn from the device's; all
     SMs together load the memory, whose latency grows with the load: the two are solved for each other. The clock is
-    the device's boost clock. Warps wait for each other at block barriers only.
+    the device's boost clock. Warps wait for each other at block barriers only. `pipe_cycles` is what all resident warps
+    together take of an SM's busiest pipe in one pass: a pass takes as long at least.
     """
     if warps_per_sm < 1 or warps_per_sm % warps_per_block:
         raise ArgumentError(f"{warps_per_sm} resident warps are no whole number of blocks of {warps_per_block}")
@@ -106,7 +108,7 @@ def estimate_concurrency(
     capability = require_capability(device)
     sms = sm_count or device.sm_count
     draws = _draw(schedule, warps_per_block)
-    issue_cycles = -(-warps_per_sm // capability.sub_partitions) * len(schedule.slots)
+    issue_cycles = max(-(-warps_per_sm // capability.sub_partitions) * len(schedule.slots), pipe_cycles)
     cycles_per_ns = device.boost_mhz / 1000
 
     def load_memory(busy: float) -> tuple[_Walk, float, float]:
@@ -212,7 +214,7 @@ def _draw_latencies(access: Access, draws: _Draws, load: int, memory: MemoryMode
         return from_dram
     level = draws.level[:, load]
     from_l2 = np.where(level < access.dram_share + access.l2_share, memory.l2_hit_ns, memory.l1_hit_ns)
-    return np.where(level < access.dram_share, from_dram, from_l2)
+    return np.where(level < access.dram_share + access.waiting_share, from_dram, from_l2)
 
 
 def _solve(demand: Callable[[float], float]) -> float:

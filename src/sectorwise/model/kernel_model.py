@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sectorwise.model.occupancy import occupancy
 from sectorwise.model.pace import estimate_pace
+from sectorwise.model.time import estimate_time
 from sectorwise.model.totals import count_instructions, sum_totals
 from sectorwise.model.traffic import estimate_traffic
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from sectorwise.machine.execution import Execution
     from sectorwise.model.occupancy import Occupancy
     from sectorwise.model.pace import Pace
+    from sectorwise.model.time import Time
     from sectorwise.model.totals import Totals
     from sectorwise.model.traffic import Traffic
 
@@ -28,13 +30,15 @@ class KernelModel:
     totals: Totals
     occupancy: Occupancy
     traffic: Traffic | None
+    time: Time | None
     pace: Pace
 
 
 def model_kernel(bound: BoundLaunch, execution: Execution, *, follow_caches: bool = False) -> KernelModel:
     """The model of a launch that has been executed.
 
-    `traffic` is None where an address is not known, and without `follow_caches`: it takes about a second.
+    `traffic` and `time` are None where an address is not known, and without `follow_caches`, which takes about a
+    second.
     """
     launch, needs = bound.launch, bound.kernel.resources
     held = occupancy(
@@ -52,5 +56,6 @@ def model_kernel(bound: BoundLaunch, execution: Execution, *, follow_caches: boo
         totals=totals,
         occupancy=held,
         traffic=traffic,
+        time=None if traffic is None else estimate_time(bound, execution, held, traffic),
         pace=estimate_pace(bound, execution, totals, held, traffic),
     )

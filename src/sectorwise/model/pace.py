@@ -53,7 +53,7 @@ def estimate_pace(
     device = bound.device
     waves = count_waves(bound.launch.blocks_total, occupancy.blocks_per_sm, device.sm_count)
     blocks = min(occupancy.blocks_per_sm, waves.most_blocks_an_sm)
-    accesses = average_accesses(execution.sites, None if traffic is None else _find_shares(execution, traffic))
+    accesses = average_accesses(execution.sites, None if traffic is None else find_shares(execution, traffic))
     schedule = schedule_loop(bound.kernel, accesses, execution.issued.tolist())
     concurrency = None
     if schedule.load_bytes:
@@ -83,12 +83,12 @@ def estimate_pace(
     )
 
 
-def _find_shares(execution: Execution, traffic: Traffic) -> dict[int, tuple[float, float]]:
+def find_shares(execution: Execution, traffic: Traffic) -> dict[int, tuple[float, float, float]]:
     """The parts of each instruction's sectors that come from, or go to, DRAM and the L2."""
     shares = traffic.shares()
     written = _SECTOR_BYTES * count_written(execution.sites)
     to_dram = min(1.0, traffic.dram_bytes_write / written) if written else 0.0
-    return {site.instruction: shares.get(site.instruction, (to_dram, 1 - to_dram)) for site in execution.sites}
+    return {site.instruction: shares.get(site.instruction, (to_dram, 1 - to_dram, 0.0)) for site in execution.sites}
 
 
 def _find_amounts(execution: Execution, totals: Totals, traffic: Traffic | None) -> dict[Level, float]:

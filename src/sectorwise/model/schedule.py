@@ -27,13 +27,14 @@ class Access:
 
     `request_bytes` is what the warp asks for, in whole sectors, in so many `places` that are not neighbours;
     `dram_share` and `l2_share` are the parts of the requests whose data come from DRAM and from the L2, and the rest
-    hits in L1.
+    hits in L1; `waiting_share` is the part of `l2_share` that waits for DRAM, as another SM asked first.
     """
 
     request_bytes: float
     places: int = 1
     dram_share: float = 1.0
     l2_share: float = 0.0
+    waiting_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +99,15 @@ def schedule_loop(
     return loading[loaded.index(most)][0] if 2 * most >= _load_bytes(code, accesses or {}, issued) else whole
 
 
-def find_loops(instructions: Sequence[Instruction]) -> tuple[tuple[Instruction, ...], ...]:
-    """The bodies of innermost loops in code order: from a branch's target up to the branch, no other loop inside."""
+def schedule_instructions(
+    instructions: Sequence[Instruction], accesses: Mapping[int, Access], *, repeats: bool
+) -> Schedule:
+    """The schedule of these instructions, one after the other, over and over or once."""
+    return _schedule(instructions, accesses, repeats=repeats)
+
+
+def find_spans(instructions: Sequence[Instruction]) -> tuple[tuple[int, int], ...]:
+    """First and last place of each loop, inner ones too: from a branch's target up to the branch."""
     index_of = {instruction.offset: position for position, instruction in enumerate(instructions)}
     spans: list[tuple[int, int]] = []
     for position, instruction in enumerate(instructions):
@@ -108,6 +116,12 @@ def find_loops(instructions: Sequence[Instruction]) -> tuple[tuple[Instruction, 
             first = index_of.get(target.offset)
             if first is not None and first < position:
                 spans.append((first, position))
+    return tuple(spans)
+
+
+def find_loops(instructions: Sequence[Instruction]) -> tuple[tuple[Instruction, ...], ...]:
+    """The bodies of innermost loops in code order: from a branch's target up to the branch, no other loop inside."""
+    spans = find_spans(instructions)
     innermost = [
         span
         for span in spans

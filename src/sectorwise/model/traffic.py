@@ -37,13 +37,17 @@ _CACHED_SPACES: Final = frozenset({Space.GLOBAL, Space.GENERIC, Space.LOCAL})
 
 @dataclass(frozen=True, slots=True)
 class SiteTraffic:
-    """Where the sectors come from that one load asks for; all sectors of 32 bytes, over the launch."""
+    """Where the sectors come from that one load asks for; all sectors of 32 bytes, over the launch.
+
+    `waiting` are those of `l2_hits` that were still on their way from DRAM for another SM.
+    """
 
     instruction: int
     asked: float
     l1_hits: float
     l2_hits: float
     dram: float
+    waiting: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,10 @@ class Traffic:
 
     `l1_hit_sectors` are sectors of global loads that L1 has, or is waiting for. `l2_sectors_read_from_sm` is what
     reaches the L2 from the SMs, `l2_sectors_fabric_read` what crosses between its halves, `l2_sectors_read` both.
-    `dram_bytes_write` leaves out what stays dirty in the L2. `sites` has each load from global or local memory.
+    `dram_bytes_write` leaves out what stays dirty in the L2. `lone_bytes_read` are those
+    of `dram_bytes_read` that lie alone, without a neighbour of 64 bytes. `sites` has each load from global or local
+    memory, `passes` the cycles that L1 takes for a request of each memory instruction, and
+    `hottest_lanes` the lanes of atomics that work on one address.
     `window_blocks` of the launch's blocks were followed; `borrowed`: the caches are those of another
     device. `assumed` says what was borrowed or guessed.
     """
@@ -62,7 +69,10 @@ class Traffic:
     l2_sectors_fabric_read: int
     dram_bytes_read: int
     dram_bytes_write: int
+    lone_bytes_read: int
     sites: tuple[SiteTraffic, ...]
+    passes: Mapping[int, float]
+    hottest_lanes: int
     window_blocks: int
     borrowed: bool
     assumed: tuple[str, ...]
@@ -72,14 +82,25 @@ class Traffic:
         """Reads that the L2 counts: from the SMs, and by one half from the other."""
         return self.l2_sectors_read_from_sm + self.l2_sectors_fabric_read
 
-    def shares(self) -> dict[int, tuple[float, float]]:
-        """The parts of each load's sectors that come from DRAM and from the L2, by instruction."""
+    def shares(self) -> dict[int, tuple[float, float, float]]:
+        """The parts of each load's sectors that come from DRAM and from the L2; of the latter, those on their way."""
         return {
-            site.instruction: (site.dram / site.asked, site.l2_hits / site.asked) for site in self.sites if site.asked
+            site.instruction: (site.dram / site.asked, site.l2_hits / site.asked, site.waiting / site.asked)
+            for site in self.sites
+            if site.asked
         }
 
 
-def estimate_traffic(bound: BoundLaunch, execution: Execution, occupancy: Occupancy) -> Traffic | None:
+def open_window_of(bound: BoundLaunch, execution: Execution, occupancy: Occupancy) -> Window:
+    """The blocks of an executed launch that its caches are followed for."""
+    lines = sum(s.tag_requests + s.sectors_local // 4 for s in execution.sites if s.access.space in _CACHED_SPACES)
+    blocks_per_wave = occupancy.blocks_per_sm * bound.device.sm_count
+    return open_window(bound, int(execution.issued.sum()), lines, blocks_per_wave)
+
+
+def estimate_traffic(
+    bound: BoundLaunch, execution: Execution, occupancy: Occupancy, window: Window | None = None
+) -> Traffic | None:
     """Follow some blocks of the launch through the caches; None where an address is not known.
 
     The blocks are run again by the reference engine, a wave of them or several where they are short; of long ones one
@@ -90,9 +111,7 @@ def estimate_traffic(bound: BoundLaunch, execution: Execution, occupancy: Occupa
         return None
     device = bound.device
     behaviour, assumed = _find_behaviour(device)
-    blocks_per_wave = occupancy.blocks_per_sm * device.sm_count
-    lines = sum(site.tag_requests + site.sectors_local // 4 for site in sites)
-    window = open_window(bound, int(execution.issued.sum()), lines, blocks_per_wave)
+    window = window or open_window_of(bound, execution, occupancy)
     placement = place_blocks(window.measure_blocks(), occupancy.blocks_per_sm, device.sm_count, behaviour.gpcs)
     roles = {
         each.index: name_role(access) for each in bound.kernel.instructions if (access := access_of(each)) is not None
@@ -102,11 +121,12 @@ def estimate_traffic(bound: BoundLaunch, execution: Execution, occupancy: Occupa
         size_bytes=device.l2_bytes,
         halves=device.l2_partitions or 1,
         ways=behaviour.l2_ways,
+        proven_ways=behaviour.l2_proven_ways,
         gpcs=behaviour.gpcs,
         merge_share=_find_merge_share(bound, execution, occupancy, behaviour),
         merge_most=behaviour.merge_most,
         fetch_bytes=device.dram_fetch_bytes or DEFAULT_FETCH_BYTES,
-        l1_lifetime_ticks=l1.lifetime_ticks,
+        l1_lifetimes_ticks=l1.lifetimes_ticks,
     )
     l2 = simulate_l2(window, placement, roles, setup)
     if window.shifts is not None:
@@ -161,17 +181,29 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
     filled = sum(each.asked - each.l1_hits for each in sites)
     by_sample = filled / total if (total := sum(flow.filled.values())) else 1.0
     read = sum(flow.read.values()) * by_sample
+    # What comes from DRAM does not depend on how well L1 was guessed for the sampled lines.
+    by_asked = sum(each.asked for each in sites) / asked if (asked := sum(flow.asked.values())) else 1.0
     return Traffic(
         l1_hit_sectors=round(hits),
         l2_sectors_read_from_sm=round(read),
-        l2_sectors_fabric_read=round(flow.crossed * by_sample),
-        dram_bytes_read=round(flow.dram_read * (by_sample if total else 1.0) * SECTOR_BYTES),
+        l2_sectors_fabric_read=round(flow.crossed * by_asked),
+        dram_bytes_read=round(flow.dram_read * by_asked * SECTOR_BYTES),
         dram_bytes_write=round(_count_written(parts, flow, whole=rest == 0)),
+        lone_bytes_read=round(flow.dram_lone * by_asked * SECTOR_BYTES),
         sites=sites,
+        passes=parts.window.lines.passes,
+        hottest_lanes=round(
+            parts.window.lines.hottest_lanes * parts.bound.launch.blocks_total / _count_followed(parts)
+        ),
         window_blocks=parts.window.blocks,
         borrowed=parts.bound.device.caches is None,
         assumed=assumed,
     )
+
+
+def _count_followed(parts: _Parts) -> int:
+    """Blocks whose lines were seen."""
+    return 1 if parts.window.shifts is not None else parts.window.blocks
 
 
 def _count_written(parts: _Parts, flow: Flow, *, whole: bool) -> float:
@@ -182,7 +214,8 @@ def _count_written(parts: _Parts, flow: Flow, *, whole: bool) -> float:
     """
     size = parts.bound.device.l2_bytes
     kept = (flow.kept_reads + flow.kept_writes) * SECTOR_BYTES
-    before = parts.behaviour.dirty_before_bytes * min(1.0, kept / size)
+    # What lay there before is as likely young as old: none of it goes while half of the L2 is free.
+    before = parts.behaviour.dirty_before_bytes * min(1.0, max(0.0, 2 * kept / size - 1))
     if whole:
         return flow.dram_written * SECTOR_BYTES + before
     stored = flow.kept_writes * SECTOR_BYTES
@@ -206,10 +239,12 @@ def _extrapolate(first: Flow, second: Flow, rest: float) -> Flow:
         filled=join(first.filled, second.filled),
         read=join(first.read, second.read),
         missed=join(first.missed, second.missed),
+        waited=join(first.waited, second.waited),
         stored=first.stored + second.stored * (1 + rest),
         crossed=first.crossed + second.crossed * (1 + rest),
         kept_reads=first.kept_reads + second.kept_reads * (1 + rest),
         kept_writes=first.kept_writes + second.kept_writes * (1 + rest),
+        dram_lone=first.dram_lone + second.dram_lone * (1 + rest),
         dram_read=first.dram_read + second.dram_read * (1 + rest),
         dram_written=first.dram_written + second.dram_written * (1 + rest),
     )
@@ -221,7 +256,8 @@ def _describe_site(site: Site, l1: L1Result, flow: Flow) -> SiteTraffic:
     filled = flow.filled.get(site.instruction, 0.0)
     missed = flow.missed.get(site.instruction, 0.0) / filled if filled else 0.0
     dram = (asked - hits) * missed
-    return SiteTraffic(site.instruction, asked, hits, asked - hits - dram, dram)
+    waited = flow.waited.get(site.instruction, 0.0) / filled if filled else 0.0
+    return SiteTraffic(site.instruction, asked, hits, asked - hits - dram, dram, (asked - hits) * waited)
 
 
 def sum_over(sites: Iterable[SiteTraffic]) -> tuple[float, float, float]:

@@ -11,10 +11,33 @@ from sectorwise.report.page import Role, fold, paint
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sectorwise.analysis.data import CliffsUse, ConcurrencyUse, KernelAnalysis, RooflineUse, TrafficUse, WavesUse
+    from sectorwise.analysis.data import (
+        CliffsUse,
+        ConcurrencyUse,
+        KernelAnalysis,
+        RooflineUse,
+        TimeUse,
+        TrafficUse,
+        WavesUse,
+    )
     from sectorwise.report.page import Page
 
 _LIMITERS: Final = {"shared": "shared memory", "blocks": "the number of blocks"}
+_HELD_UP: Final = {
+    "latency": "waiting for data",
+    "dram": "DRAM",
+    "l2": "the L2",
+    "issue": "issuing",
+    "blocks": "starting blocks",
+    "atomics": "atomics on one address",
+    "l1": "L1 and shared memory",
+    "stores": "separate lines of stores",
+    "special": "special functions and conversions",
+    "int": "integer arithmetic",
+    "fp32": "fp32 arithmetic",
+    "fp64": "fp64 arithmetic",
+    "memory": "issuing memory instructions",
+}
 _LEVELS: Final = {Level.DRAM: "DRAM", Level.L2: "L2", Level.L1: "L1 and shared", Level.ISSUE: "issue"}
 
 
@@ -27,6 +50,8 @@ def write_concurrency(kernel: KernelAnalysis, sm_count: int, page: Page) -> Iter
             lines.append(f"    assumed: {'; '.join(kernel.concurrency.assumed)}")
     if kernel.traffic is not None:
         lines.append(_write_traffic(kernel.traffic))
+    if kernel.time is not None:
+        lines.append(_write_time(kernel.time))
     lines.extend(_write_roofline(kernel.roofline))
     for line in lines:
         for text in fold(page, line.removeprefix("!")):
@@ -99,6 +124,12 @@ def _write_traffic(found: TrafficUse) -> str:
         f"  from L1 {write_amount(hits)}, from L2 {write_amount(reads)}, DRAM read "
         f"{write_amount(found.dram_bytes_read)}, written {write_amount(found.dram_bytes_write)} ({found.certainty})"
     )
+
+
+def _write_time(found: TimeUse) -> str:
+    guess = ", assumed" if found.assumed else ""
+    held_up = _HELD_UP.get(found.bound, found.bound)
+    return f"  about {write_time(found.estimate_ns)} (median error {100 * found.error.median:.0f} %{guess}): {held_up}"
 
 
 def write_amount(count_bytes: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING
 
@@ -31,11 +32,11 @@ def to_plain(value: object) -> Plain:
             return {**_place(value), "inlined_at": [_place(caller) for caller in value.inlined_at]}
         case list() | tuple():
             return [to_plain(item) for item in value]
-        case dict():
+        case Mapping():
             return {str(key): to_plain(item) for key, item in value.items()}
         case _ if is_dataclass(value):
             shown = [part for part in fields(value) if part.metadata.get("document", True)]
-            return {part.name: to_plain(getattr(value, part.name)) for part in shown}
+            return {part.metadata.get("name", part.name): to_plain(getattr(value, part.name)) for part in shown}
         case _:
             message = f"{type(value).__name__} has no place in the document"
             raise TypeError(message)

@@ -65,12 +65,20 @@ class Window:
             chosen = np.zeros(self.blocks, np.bool_)
             chosen[blocks] = True
             return _take(lines, np.flatnonzero(chosen[lines.block] & keep(lines.line)))
-        slots = self.slots[lines.instruction]
+        alike = [
+            _take(lines, np.flatnonzero(self.slots[lines.instruction] == slot)) for slot in range(self.shifts.shape[1])
+        ]
+        # Blocks that lie alike in one array, as those of a row of tiles do, are moved and looked through once.
+        moved: dict[tuple[int, int], Lines] = {}
         parts = []
         for block in blocks.tolist():
-            moved = shift_lines(lines, self.shifts[block][slots])
-            part = _take(moved, np.flatnonzero(keep(moved.line)))
-            parts.append(replace(part, block=np.full(part.line.size, block, np.int32)))
+            for slot, shift in enumerate(self.shifts[block].tolist()):
+                part = moved.get((slot, shift))
+                if part is None:
+                    part = shift_lines(alike[slot], np.full(alike[slot].line.size, shift, np.int64))
+                    part = moved[slot, shift] = _take(part, np.flatnonzero(keep(part.line)))
+                if part.line.size:
+                    parts.append(replace(part, block=np.full(part.line.size, block, np.int32)))
         return _join(parts, lines)
 
 

@@ -1,0 +1,253 @@
+"""Turns an executed launch and its traffic into how long it takes, what holds it up, and what each line costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.counting.request import Operation, Space
+from sectorwise.device import load_device, require_capability
+from sectorwise.errors import UnsupportedDeviceError
+from sectorwise.model.accesses import average_accesses, count_written
+from sectorwise.model.concurrency import Bound, estimate_concurrency
+from sectorwise.model.latency import MEASURED_DEVICE
+from sectorwise.model.pace import find_shares
+from sectorwise.model.roofline import Level, draw_roofline
+from sectorwise.model.schedule import Schedule, Slot, schedule_instructions
+from sectorwise.model.segments import list_usual, name_pipe, split_segments
+from sectorwise.model.waves import count_waves
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from sectorwise.binding import BoundLaunch
+    from sectorwise.device import DeviceSpec
+    from sectorwise.machine.execution import Execution, Site
+    from sectorwise.measurements import PaceBehaviour
+    from sectorwise.model.occupancy import Occupancy
+    from sectorwise.model.schedule import Access
+    from sectorwise.model.segments import Segment
+    from sectorwise.model.traffic import Traffic
+
+SECTOR_BYTES: Final = 32
+WARP_LANES: Final = 32
+SECTORS_IN_LINE: Final = 4
+WRITES_MATTER: Final = 0.1
+"""Bytes written over bytes read from which on DRAM is as fast as for a copy, not for reads alone."""
+
+_DATA_PIPES: Final = frozenset({"l1", "stores", "memory"})
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """How long a launch takes, caches cold, and why.
+
+    `estimate_ns` is `parts_ns["launch"]` and the longest of the others. `parts_ns` has `warps` (the warps' way through
+    their instructions, waiting and contending on their SM), `dram`, `l2` (all bytes at its full speed), `blocks`
+    (starting them all) and `atomics` (on one address). `bound` names the longest; of `warps` what holds them up:
+    `latency`, `dram`, `issue`, or a pipe: `fp32`, `fp64`, `int`, `special`, `memory`, `l1`, `stores`.
+    `instructions_ns` gives the warps' time to the instructions that hold them up, in proportion. `assumed` says what
+    was borrowed.
+    """
+
+    estimate_ns: float
+    bound: str
+    parts_ns: Mapping[str, float]
+    instructions_ns: Mapping[int, float]
+    assumed: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Ledger:
+    """Time by what holds the warps up, and by instruction."""
+
+    by_bound: dict[str, float] = field(default_factory=dict)
+    by_instruction: dict[int, float] = field(default_factory=dict)
+
+    def total(self) -> float:
+        return sum(self.by_bound.values())
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """What the walks of a launch have in common."""
+
+    device: DeviceSpec
+    pace: PaceBehaviour
+    accesses: Mapping[int, Access]
+    pipe_cycles: Mapping[int, Mapping[str, float]]
+    warps_per_block: int
+
+
+def estimate_time(bound: BoundLaunch, execution: Execution, occupancy: Occupancy, traffic: Traffic) -> Time:
+    """How long the launch takes.
+
+    Segment by segment, pass by pass, a wave of blocks takes the longer of two times: that in which one warp walks
+    through its instructions as their scoreboards let it, with the latencies of the loaded memory, and that in which
+    the SM's busiest pipe serves all resident warps; and of the shorter one, where the pipe moves data, the part that a
+    scheduler with few warps cannot overlap: 1 / warps of a scheduler. The last wave is walked by itself.
+    """
+    device = bound.device
+    pace, assumed = _find_pace(device)
+    warps = bound.launch.blocks_total * occupancy.warps_per_block
+    setting = _Setting(
+        device=device,
+        pace=pace,
+        accesses=average_accesses(execution.sites, find_shares(execution, traffic)),
+        pipe_cycles=_list_pipe_cycles(bound, execution, traffic, pace),
+        warps_per_block=occupancy.warps_per_block,
+    )
+    segments = split_segments(bound.kernel, execution.issued.tolist(), warps)
+    ledger = _Ledger()
+    for times, blocks, sms in _list_waves(bound, occupancy):
+        for number, segment in enumerate(segments):
+            begins = number == 0 and not segment.repeats
+            _walk_segment(setting, segment, (times, blocks * occupancy.warps_per_block, sms), ledger, begins=begins)
+    parts = {
+        "launch": pace.launch_ns,
+        "warps": ledger.total(),
+        **_bound_memory(device, pace, execution, traffic),
+        "blocks": pace.block_start_ns * bound.launch.blocks_total,
+        "atomics": pace.same_address_ns * traffic.hottest_lanes,
+    }
+    longest = max((name for name in parts if name != "launch"), key=lambda name: parts[name])
+    held_up = max(ledger.by_bound, key=lambda name: ledger.by_bound[name], default="latency")
+    return Time(
+        estimate_ns=parts["launch"] + parts[longest],
+        bound=held_up if longest == "warps" else longest,
+        parts_ns=parts,
+        instructions_ns=ledger.by_instruction,
+        assumed=(*assumed, *(text for text in traffic.assumed if text not in assumed)),
+    )
+
+
+def _find_pace(device: DeviceSpec) -> tuple[PaceBehaviour, tuple[str, ...]]:
+    if device.pace is not None:
+        return device.pace, ()
+    lender = load_device(MEASURED_DEVICE)
+    if lender.pace is None:
+        raise UnsupportedDeviceError(f"{MEASURED_DEVICE} has no measured pace to borrow for {device.id}")
+    return lender.pace, (f"times of launches, blocks, stores and atomics from {lender.id}",)
+
+
+def _list_waves(bound: BoundLaunch, occupancy: Occupancy) -> Iterable[tuple[int, int, int]]:
+    """Times, blocks an SM and SMs: of the full waves, and of the last one."""
+    waves = count_waves(bound.launch.blocks_total, occupancy.blocks_per_sm, bound.device.sm_count)
+    full, last = divmod(waves.blocks, waves.blocks_per_wave)
+    if full:
+        yield full, occupancy.blocks_per_sm, waves.sm_count
+    if last:
+        yield 1, -(-last // waves.sm_count), min(last, waves.sm_count)
+
+
+def _list_pipe_cycles(
+    bound: BoundLaunch, execution: Execution, traffic: Traffic, pace: PaceBehaviour
+) -> dict[int, dict[str, float]]:
+    """Cycles of each pipe of an SM that one warp takes with each instruction."""
+    lanes = _list_lanes(bound.device)
+    cycles = {
+        each.index: {pipe: WARP_LANES / lanes[pipe]}
+        for each in bound.kernel.instructions
+        if (pipe := name_pipe(each.opcode)) is not None and pipe in lanes
+    }
+    for site in execution.sites:
+        if not site.executed or site.unknown_because is not None:
+            continue
+        local_lines = site.sectors_local / SECTORS_IN_LINE
+        cycles.setdefault(site.instruction, {})["l1"] = (
+            _count_passes(site, traffic) + (site.wavefronts_hardware + local_lines) / site.executed
+        )
+        if site.access.operation is Operation.STORE:
+            lines = (site.tag_requests + local_lines) / site.executed
+            cycles[site.instruction]["stores"] = pace.store_line_cycles * lines
+    return cycles
+
+
+def _count_passes(site: Site, traffic: Traffic) -> float:
+    """Passes of L1 that a request to global memory takes."""
+    if site.access.space is Space.LOCAL or not site.tag_requests:
+        return 0.0
+    most = site.tag_requests / site.executed
+    return min(most, traffic.passes.get(site.instruction, most))
+
+
+def _list_lanes(device: DeviceSpec) -> dict[str, float]:
+    found = require_capability(device)
+    lender = require_capability(load_device(MEASURED_DEVICE))
+    lanes: dict[str, float] = {}
+    for pipe, own, other in (
+        ("fp32", found.fp32_lanes, lender.fp32_lanes),
+        ("fp64", found.fp64_lanes, lender.fp64_lanes),
+        ("int", found.int_lanes, lender.int_lanes),
+        ("special", found.special_lanes, lender.special_lanes),
+        ("memory", found.memory_lanes, lender.memory_lanes),
+    ):
+        if own or other:
+            lanes[pipe] = float(own or other or 0)
+    return lanes
+
+
+def _walk_segment(
+    setting: _Setting, segment: Segment, wave: tuple[int, int, int], ledger: _Ledger, *, begins: bool
+) -> None:
+    """Add a segment's time, in one kind of wave (times, warps an SM, SMs), to the ledger."""
+    times, warps, sms = wave
+    usual = list_usual(segment)
+    if not usual:
+        return
+    schedule = schedule_instructions(usual, setting.accesses, repeats=segment.repeats)
+    cycles_per_ns = setting.device.boost_mhz / 1000
+    if begins:
+        turnaround = Slot(round(setting.pace.block_turnaround_ns * cycles_per_ns))
+        schedule = Schedule((turnaround, *schedule.slots), schedule.repeats)
+    walk = estimate_concurrency(schedule, warps, setting.device, warps_per_block=setting.warps_per_block, sm_count=sms)
+    pipes: dict[str, float] = {}
+    for instruction, weight in zip(segment.instructions, segment.weights, strict=True):
+        for pipe, cycles in setting.pipe_cycles.get(instruction.index, {}).items():
+            pipes[pipe] = pipes.get(pipe, 0.0) + weight * cycles
+    busiest = max(pipes, key=lambda name: pipes[name], default="issue")
+    pipe_ns = warps * pipes.get(busiest, 0.0) / cycles_per_ns
+    pass_ns = max(walk.pass_ns, pipe_ns)
+    if busiest in _DATA_PIPES:
+        schedulers = require_capability(setting.device).sub_partitions
+        pass_ns += min(walk.pass_ns, pipe_ns) / max(1.0, warps / schedulers)
+    held_up = busiest if pipe_ns >= walk.pass_ns else {Bound.MEMORY: "dram"}.get(walk.bound, str(walk.bound))
+    spent = times * segment.passes * pass_ns
+    ledger.by_bound[held_up] = ledger.by_bound.get(held_up, 0.0) + spent
+    for index, share in _share_out(setting, segment, held_up).items():
+        ledger.by_instruction[index] = ledger.by_instruction.get(index, 0.0) + share * spent
+
+
+def _share_out(setting: _Setting, segment: Segment, held_up: str) -> dict[int, float]:
+    """The part of a segment's time that each instruction answers for: of what holds the segment up."""
+    weights: dict[int, float] = {}
+    for instruction, issued in zip(segment.instructions, segment.weights, strict=True):
+        access = setting.accesses.get(instruction.index)
+        match held_up:
+            case "latency" | "dram":
+                wait = 0.0 if access is None else access.dram_share + access.waiting_share + access.l2_share / 2
+                weight = issued * wait * (1.0 if access is None or held_up == "latency" else access.request_bytes)
+            case "issue":
+                weight = issued
+            case _:
+                weight = issued * setting.pipe_cycles.get(instruction.index, {}).get(held_up, 0.0)
+        weights[instruction.index] = weight
+    total = sum(weights.values())
+    if not total:
+        return {index: 1 / len(weights) for index in weights}
+    return {index: weight / total for index, weight in weights.items() if weight}
+
+
+def _bound_memory(device: DeviceSpec, pace: PaceBehaviour, execution: Execution, traffic: Traffic) -> dict[str, float]:
+    """Times in which DRAM and the L2 move all bytes at full speed."""
+    roofline = draw_roofline(device)
+    reads = roofline.ceiling(Level.DRAM).per_ns
+    copies = max((row.gbs for row in device.bandwidths if row.operation == "copy"), default=reads)
+    mixed = traffic.dram_bytes_write > WRITES_MATTER * traffic.dram_bytes_read
+    dense = traffic.dram_bytes_read - traffic.lone_bytes_read + traffic.dram_bytes_write
+    lone_ns = traffic.lone_bytes_read / min(reads, pace.lone_read_gbs)
+    sectors = traffic.l2_sectors_read_from_sm + count_written(execution.sites)
+    return {
+        "dram": dense / (copies if mixed else reads) + lone_ns,
+        "l2": SECTOR_BYTES * sectors / roofline.ceiling(Level.L2).per_ns,
+    }

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sectorwise.model.caches.l1 import simulate_l1
+from sectorwise.model.caches.l2 import L2Setup, simulate_l2
+from sectorwise.model.caches.lines import Lines, Role, fold_requests, hash_lines
+from sectorwise.model.caches.placement import place_blocks
+from sectorwise.model.caches.window import Window, shift_lines
+
+SETUP = L2Setup(
+    size_bytes=1 << 20,
+    halves=2,
+    ways=16,
+    proven_ways=12,
+    gpcs=8,
+    merge_share=1.0,
+    merge_most=4,
+    fetch_bytes=64,
+    l1_lifetimes_ticks=(),
+)
+LOADS = {0: Role.CACHED_LOAD}
+
+
+def make_window(line: list[int], *, block: list[int] | None = None, sectors: int = 15, instruction: int = 0) -> Window:
+    """Blocks of one warp that touch these lines one after the other."""
+    owner = np.array(block if block is not None else [0] * len(line), np.int32)
+    position = np.array([int((owner[:place] == who).sum()) for place, who in enumerate(owner)], np.int32)
+    count = int(owner.max()) + 1
+    lines = Lines(
+        first_block=0,
+        block=owner,
+        warp=np.zeros(len(line), np.int16),
+        position=position,
+        instruction=np.full(len(line), instruction, np.int32),
+        line=np.array(line, np.int64),
+        sectors=np.full(len(line), sectors, np.uint8),
+        positions=np.array([int((owner == who).sum()) for who in range(count)], np.int32),
+        passes={},
+        hottest_lanes=0,
+        complete=True,
+    )
+    return Window(count, lines, np.zeros(1, np.int64))
+
+
+@given(
+    st.integers(1, 6),
+    st.sampled_from([4, 8, 32, 100, 128, 4096]),
+    st.integers(0, 1 << 20),
+    st.sampled_from(["strided", "scattered"]),
+    st.integers(0, 1 << 30),
+)
+def test_lines_and_sectors_are_those_of_brute_force(warps: int, pitch: int, base: int, kind: str, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    if kind == "strided":
+        addresses = base + pitch * np.arange(32)[None, :] + 128 * np.arange(warps)[:, None]
+    else:
+        addresses = base + generator.integers(0, 1 << 14, (warps, 32))
+    active = generator.random((warps, 32)) < generator.choice([0.2, 0.9, 1.1])
+    if not active.any():
+        return
+    row, line, sectors = fold_requests(addresses.astype(np.int64), active)
+    expected = []
+    for warp in range(warps):
+        touched: dict[int, int] = {}
+        for address in addresses[warp][active[warp]].tolist():
+            touched[address // 128] = touched.get(address // 128, 0) | 1 << address // 32 % 4
+        expected += [(warp, each, touched[each]) for each in sorted(touched)]
+    assert list(zip(row.tolist(), line.tolist(), sectors.tolist(), strict=True)) == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), st.integers(1, 15)), min_size=1, max_size=20), st.integers(0, 9))
+def test_shifted_lines_touch_the_same_sectors_further_on(pairs: list[tuple[int, int]], shift: int) -> None:
+    window = make_window([line for line, _ in pairs])
+    lines = replace(window.lines, sectors=np.array([bits for _, bits in pairs], np.uint8))
+    moved = shift_lines(lines, np.full(len(pairs), shift, np.int64))
+
+    def name_sectors(some: Lines) -> list[tuple[int, int]]:
+        return sorted(
+            (position, 4 * line + bit)
+            for position, line, bits in zip(
+                some.position.tolist(), some.line.tolist(), some.sectors.tolist(), strict=True
+            )
+            for bit in range(4)
+            if bits >> bit & 1
+        )
+
+    assert name_sectors(moved) == [(position, sector + shift) for position, sector in name_sectors(lines)]
+
+
+@given(st.lists(st.integers(0, 40), min_size=1, max_size=200), st.sampled_from([4, 8, 16]))
+def test_a_fully_associative_l1_forgets_the_least_recently_used(line: list[int], capacity: int) -> None:
+    window = make_window(line)
+    found = simulate_l1(window, place_blocks(window.measure_blocks(), 1, 1, 8), LOADS, capacity * 128, ways=capacity)
+    cache: OrderedDict[int, None] = OrderedDict()
+    hits = 0
+    for each in line:
+        hits += 4 * (each in cache)
+        cache[each] = None
+        cache.move_to_end(each)
+        if len(cache) > capacity:
+            cache.popitem(last=False)
+    assert (found.asked[0], found.hit[0]) == (4 * len(line), hits)
+
+
+def test_only_the_missing_sectors_are_brought() -> None:
+    window = make_window([7, 7])
+    lines = replace(window.lines, sectors=np.array([0b0011, 0b1111], np.uint8))
+    window = Window(1, lines, window.issued)
+    found = simulate_l1(window, place_blocks(window.measure_blocks(), 1, 1, 8), LOADS, 1 << 17, ways=16)
+    assert (found.asked[0], found.hit[0]) == (6, 2)
+
+
+def test_a_load_around_l1_never_hits_there() -> None:
+    window = make_window([7, 7, 7])
+    placement = place_blocks(window.measure_blocks(), 1, 1, 8)
+    found = simulate_l1(window, placement, {0: Role.BYPASSING_LOAD}, 1 << 17, ways=16)
+    assert found.hit_share(0) == 0
+    flow = simulate_l2(window, placement, {0: Role.BYPASSING_LOAD}, SETUP)
+    assert (flow.first.filled.get(0, 0) + flow.second.filled.get(0, 0), flow.first.dram_read) == (12, 4)
+
+
+def test_a_lone_sector_brings_its_neighbour_from_dram() -> None:
+    for fetch_bytes, sectors_read in ((32, 1), (64, 2), (128, 4)):
+        window = make_window([3], sectors=0b0100)
+        placement = place_blocks(window.measure_blocks(), 1, 132, 8)
+        found = simulate_l2(window, placement, LOADS, replace(SETUP, fetch_bytes=fetch_bytes))
+        assert found.first.dram_read == sectors_read
+
+
+def test_sms_of_one_gpc_share_a_request_four_at_a_time() -> None:
+    """64 blocks, one an SM, that load the same line at once: 16 requests where none is late (17 or 18 measured)."""
+    window = make_window([5] * 64, block=list(range(64)))
+    placement = place_blocks(window.measure_blocks(), 1, 132, 8)
+    found = simulate_l2(window, placement, LOADS, SETUP)
+    assert found.first.read[0] + found.second.read[0] == 4 * 16
+    assert found.first.filled[0] + found.second.filled[0] == 4 * 64
+    assert found.first.dram_read + found.second.dram_read == 4
+    alone = simulate_l2(window, placement, LOADS, replace(SETUP, merge_share=0.0))
+    assert alone.first.read[0] + alone.second.read[0] == 4 * 64
+
+
+def test_half_of_what_one_sm_each_reads_crosses_between_the_halves() -> None:
+    lines = list(range(4096))
+    window = make_window(lines, block=[line % 132 for line in lines])
+    placement = place_blocks(window.measure_blocks(), 1, 132, 8)
+    found = simulate_l2(window, placement, LOADS, replace(SETUP, size_bytes=1 << 24))
+    crossed = found.first.crossed + found.second.crossed
+    assert crossed == pytest.approx(2 * 4096, rel=0.05)
+
+
+def test_a_second_pass_comes_from_the_l2_where_it_fits_and_from_dram_where_it_does_not() -> None:
+    def read_twice(lines: int) -> float:
+        window = make_window([*range(lines), *range(lines)])
+        placement = place_blocks(window.measure_blocks(), 1, 1, 8)
+        found = simulate_l2(window, placement, {0: Role.BYPASSING_LOAD}, SETUP)
+        return found.first.dram_read / 4 / lines
+
+    assert read_twice(1024) == pytest.approx(1, rel=0.01)  # of 8,192 lines, some in both halves
+    assert read_twice(16384) > 1.9
+
+
+def test_stores_stay_dirty_until_they_are_pushed_out() -> None:
+    window = make_window(list(range(1000)))
+    placement = place_blocks(window.measure_blocks(), 1, 132, 8)
+    small = simulate_l2(window, placement, {0: Role.STORE}, SETUP)
+    assert (small.first.dram_written, small.dirty_sectors) == (0, 4000)
+    window = make_window(list(range(20000)))
+    large = simulate_l2(window, place_blocks(window.measure_blocks(), 1, 132, 8), {0: Role.STORE}, SETUP)
+    assert large.first.dram_written + large.dirty_sectors == 80000
+    assert large.dirty_sectors == pytest.approx(4 * 8192, rel=0.02)
+
+
+def test_the_order_of_blocks_matters() -> None:
+    """Sixteen blocks that share lines by fours: neighbours on one SM reuse them, strangers do not."""
+    apart = [block % 4 for block in range(16)]
+    together = [block // 4 for block in range(16)]
+
+    def count_hits(group: list[int]) -> int:
+        line = [100 * group[block] + step for step in range(8) for block in range(16)]
+        window = make_window(line, block=[block for _ in range(8) for block in range(16)])
+        placement = place_blocks(window.measure_blocks(), 4, 4, 1)
+        return simulate_l1(window, placement, LOADS, 1 << 17, ways=16).hit[0]
+
+    assert count_hits(apart) == 4 * 8 * 12
+    assert count_hits(together) < count_hits(apart)
+
+
+def test_blocks_go_round_the_sms_and_replace_those_that_end() -> None:
+    placement = place_blocks(np.full(400, 10, np.int64), 2, 132, 8)
+    assert placement.sm[:132].tolist() == list(range(132))
+    assert (np.bincount(placement.sm[:264], minlength=132) == 2).all()
+    assert (placement.start[:264] == 0).all()
+    assert (placement.start[264:] >= 10).all()
+    # The second blocks of SMs come in nearly the same order: never more than a GPC's turn away.
+    assert np.abs(placement.sm[132:264] - np.arange(132)).max() < 8
+
+
+def test_hashes_spread_neighbouring_lines() -> None:
+    counts = np.bincount(hash_lines(np.arange(1 << 14)) % 64, minlength=64)
+    assert counts.min() > 0.7 * counts.mean()
+    assert counts.max() < 1.3 * counts.mean()
