@@ -90,8 +90,8 @@ class BufferComparison:
 class KernelComparison:
     """One launch: predicted beside counted, and where they were asked for the buffers.
 
-    `sites` and `totals` are empty where nothing could be counted. `time_ns` is what the launch took, `least_ns` the
-    lower bound that was predicted for it.
+    `sites` and `totals` are empty where nothing could be counted. `time_ns` is what the launch took, `estimate_ns`
+    what was estimated for it and `least_ns` the lower bound; None where that is not known.
     """
 
     name: str
@@ -101,6 +101,7 @@ class KernelComparison:
     totals: tuple[Quantity, ...]
     outputs: tuple[BufferComparison, ...] | None
     time_ns: float | None
+    estimate_ns: float | None
     least_ns: float | None
     notes: tuple[str, ...] = ()
 

@@ -122,7 +122,7 @@ def verify(
                 macros=macros,
                 include_folders=folders,
                 options=ExecutionOptions(step_limit=step_limit),
-                keep_outputs=outputs,
+                keep_outputs=report is None,
                 progress=progress,
             )
 

@@ -70,8 +70,9 @@ def _write_kernel(kernel: KernelComparison, page: Page) -> Iterator[str]:
     for output in kernel.outputs or ():
         yield from _write_output(output, page)
     if kernel.time_ns is not None:
-        least = "" if kernel.least_ns is None else f"; at least {kernel.least_ns / 1e3:,.1f} were predicted"
-        yield f"  took {kernel.time_ns / 1e3:,.1f} microseconds{least}"
+        estimate = "" if kernel.estimate_ns is None else f"; {kernel.estimate_ns / 1e3:,.2f} were estimated"
+        least = "" if kernel.least_ns is None else f", at least {kernel.least_ns / 1e3:,.2f} are needed"
+        yield from fold(page, f"  took {kernel.time_ns / 1e3:,.2f} microseconds{estimate}{least}")
     for note in kernel.notes:
         yield from fold(page, f"  note: {note}")
 

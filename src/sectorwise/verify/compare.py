@@ -57,6 +57,7 @@ def compare_launch(
         totals=tuple(total for total in totals if total.predicted or total.counted),
         outputs=outputs,
         time_ns=None if counted is None else counted.time_ns,
+        estimate_ns=None if predicted.time is None else predicted.time.estimate_ns,
         least_ns=predicted.roofline.least_ns,
     )
 

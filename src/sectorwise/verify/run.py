@@ -66,6 +66,8 @@ def verify_report(analyse: Callable[[str], Analysis], report: Path, device: str 
         notes += (
             "the report has no counters of single instructions: profile with `--section SourceCounters` or --set full",
         )
+    if not all(launch.code for launch in paired):
+        notes += ("the report has no SASS, so that it may be of another build",)
     kernels = tuple(compare_launch(mine, theirs) for mine, theirs in zip(analysis.kernels, paired, strict=True))
     return Verification(
         schema=VERIFICATION_SCHEMA,
@@ -90,7 +92,7 @@ def verify_here(
     """Run the launches on this machine's GPU under Nsight Compute and compare.
 
     Where counters may not be read, buffers and times are compared alone, and a note says so. `keep_report` is where
-    the profiler's report stays; `outputs` compares the final buffers, for which `analyse` has to keep them.
+    the profiler's report stays; `outputs` compares the final buffers, too. `analyse` has to keep them.
 
     Raises:
         DeviceRunError: there is no GPU, or a launch failed on it.
@@ -150,7 +152,8 @@ def _count(analysis: Analysis, profiler: Profiler, keep_report: Path | None, *, 
             found = read_report(report, profiler.module_folders)
             _check_profile(analysis, found)
         except CountersForbiddenError as error:
-            notes = (f"no counter was read, only {'outputs and ' if outputs else ''}times were: {error}",)
+            notes = (f"no counter was read; outputs and times are compared alone: {error}",)
+            outputs = True
             write_plan(folder, analysis.cubin, bounds, repeats=_TIMED_LAUNCHES, keep_outputs=outputs)
             _launch(command)
         result = _read_result(folder)
