@@ -12,7 +12,6 @@ import click
 from sectorwise.analyze import analyze
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.cli.progress import show_progress
-from sectorwise.cli.settings import read_settings
 from sectorwise.errors import ArgumentError
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.report.json import to_plain
@@ -110,7 +109,6 @@ def verify(
         raise ArgumentError(
             "--outputs, --ncu and --keep-report are for launches on this machine; a report has counters"
         )
-    settings = read_settings(Path.cwd())
 
     def run(identifier: str) -> Analysis:
         with show_progress("executing") as progress:
@@ -126,11 +124,10 @@ def verify(
                 progress=progress,
             )
 
-    chosen = device or settings.device
     if report is not None:
-        result = verify_report(run, report, chosen)
+        result = verify_report(run, report, device)
     else:
-        result = verify_here(run, device=chosen, ncu=ncu, keep_report=keep_report, outputs=outputs)
+        result = verify_here(run, device=device, ncu=ncu, keep_report=keep_report, outputs=outputs)
     write_text(_FORMAT[form](result, describe_page(sys.stdout) if output is None else Page()), output)
     if not result.passes:
         raise click.exceptions.Exit(EXIT_DIFFERENT)
