@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sectorwise.errors import ArgumentError
+from sectorwise.frontends.cupy import compile_cupy, is_cupy_kernel
+from sectorwise.frontends.numba import compile_numba, is_numba_kernel
 from sectorwise.frontends.triton import compile_triton, is_triton_kernel
 
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
 def is_kernel(value: object) -> bool:
     """Whether a front end takes this object; none of the frameworks is imported for that."""
-    return is_triton_kernel(value)
+    return is_triton_kernel(value) or is_numba_kernel(value) or is_cupy_kernel(value)
 
 
 def compile_object(kernel: object, launch: ObjectLaunch, target: str) -> tuple[ObjectCompilation, ...]:
@@ -24,4 +26,8 @@ def compile_object(kernel: object, launch: ObjectLaunch, target: str) -> tuple[O
     """
     if is_triton_kernel(kernel):
         return compile_triton(kernel, launch, target)
+    if is_numba_kernel(kernel):
+        return compile_numba(kernel, launch, target)
+    if is_cupy_kernel(kernel):
+        return compile_cupy(kernel, launch, target)
     raise ArgumentError(f"{type(kernel).__name__} is no kernel of Triton, Numba or CuPy")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sectorwise.launch.config import (
@@ -14,6 +15,8 @@ from sectorwise.launch.config import (
     ScalarArgument,
     StructArgument,
 )
+
+from sectorwise.source import read_source
 
 if TYPE_CHECKING:
     from sectorwise.frontends.base import Compilation
@@ -50,3 +53,9 @@ class ObjectCompilation:
 
     compilation: Compilation
     launch: LaunchConfig
+
+
+def read_text(file: str) -> str | None:
+    """Return the text of a kernel's file, None where it has none (a notebook's cell)."""
+    path = Path(file)
+    return read_source(path).text if path.is_file() else None

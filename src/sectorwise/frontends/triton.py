@@ -14,14 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sectorwise.errors import ArgumentError, CompileError, MissingToolError, SectorwiseError
 from sectorwise.frontends.base import Compilation
-from sectorwise.frontends.objects import ObjectCompilation, ObjectLaunch
+from sectorwise.frontends.objects import ObjectCompilation, ObjectLaunch, read_text
 from sectorwise.launch.config import BufferArgument, Contents, LaunchConfig, PointerArgument, ScalarArgument
 from sectorwise.launch.dtypes import ELEMENT_TYPES
-from sectorwise.source import read_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 TESTED_VERSIONS: Final = ("3.9.0",)
 _INSTALL = "pip install 'sectorwise[triton]' brings it; no GPU is needed"
@@ -97,7 +95,7 @@ def compile_triton(kernel: Any, launch: ObjectLaunch, target: str) -> tuple[Obje
                 target=f"sm_{capability}",
                 compiler=f"Triton {version}",
                 source_file=function.fn.__code__.co_filename,
-                source_text=_read_text(function.fn.__code__.co_filename),
+                source_text=read_text(function.fn.__code__.co_filename),
             )
             made.append(ObjectCompilation(compilation, _make_launch(compiled, variant, bound, label)))
     return tuple(made)
@@ -130,13 +128,6 @@ def _use_driver(driver: _Driver) -> Iterator[None]:
         yield
     finally:
         drivers.set_active(before)
-
-
-def _read_text(file: str) -> str | None:
-    from pathlib import Path
-
-    path = Path(file)
-    return read_source(path).text if path.is_file() else None
 
 
 def _list_variants(kernel: Any, launch: ObjectLaunch) -> Iterator[tuple[str | None, Any, dict[str, object]]]:  # noqa: ANN401

@@ -8,6 +8,7 @@ The grammar, with spaces anywhere between the words:
     argument   [name =] value
     variable   name = value
     value      f32[count] [= contents]   a buffer, passed as its address
+               f32[rows, columns]        the same; to Numba and CuPy an array of that shape
                i64(7)   f32(0.5)         a number of that type
                512   0.5   true          a number of the type of the parameter
                {value, ...}              a struct, laid out as C does
