@@ -55,7 +55,7 @@ def _append(line: Line, name: str, piece: str) -> None:
 def _make_lexer() -> Lexer:
     from pygments.lexers.c_like import CudaLexer
 
-    return CudaLexer(stripnl=False, stripall=False, ensurenl=False)
+    return CudaLexer(stripnl=False, stripall=False)
 
 
 @cache

@@ -120,15 +120,20 @@ export function markMatches(root, wanted) {
   });
 }
 
+// The words searched for may stand in several pieces: each piece gets its part of the mark.
 function markText(cell, low) {
   const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
   const texts = [];
   while (walker.nextNode()) texts.push(walker.currentNode);
+  const first = cell.textContent.toLowerCase().indexOf(low);
+  if (first < 0) return;
+  let at = 0;
   for (const text of texts) {
-    const at = text.data.toLowerCase().indexOf(low);
-    if (at < 0) continue;
-    const rest = text.splitText(at);
-    rest.splitText(low.length);
-    rest.replaceWith(h("mark", {}, rest.data));
+    const [begin, end] = [Math.max(first - at, 0), Math.min(first + low.length - at, text.data.length)];
+    at += text.data.length;
+    if (begin >= end) continue;
+    const marked = text.splitText(begin);
+    marked.splitText(end - begin);
+    marked.replaceWith(h("mark", {}, marked.data));
   }
 }
