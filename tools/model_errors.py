@@ -192,7 +192,7 @@ def judge(family: str, row: str, totals: dict[str, int], traffic: Traffic) -> It
     loads = totals.get("global_load_sectors", 0)
     floor = L1_FLOOR_SHARE * loads
     if "global_load_sectors_hit" in totals or "l1_sectors_filled" in totals:
-        hits = totals.get("global_load_sectors_hit", loads - totals.get("l1_sectors_filled", 0))
+        hits = max(0, totals.get("global_load_sectors_hit", loads - totals.get("l1_sectors_filled", 0)))
         yield Judged(family, row, "L1 hits", traffic.l1_hit_sectors, hits, floor)
     elif loads:
         # Rows that recorded neither had no hit at all.
@@ -258,7 +258,8 @@ def _compare_times(times: list[Judged]) -> list[str]:
     own = correlate_ranks([each.predicted for each in times], [each.measured for each in times])
     naive = median(guesses)
     text = f"Time: rank correlation {own:.3f}. The naive guess has a median error of {100 * naive:.0f} %, "
-    text += f"{naive / median(each.error for each in times):.1f} times the estimate's, and a worst of {100 * max(guesses):.0f} %."
+    text += f"{naive / median(each.error for each in times):.1f} times the estimate's, "
+    text += f"and a worst of {100 * max(guesses):.0f} %."
     return [text]
 
 

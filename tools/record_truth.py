@@ -1,9 +1,11 @@
-"""Turns a launch file into measured rows: runs every case on this GPU under Nsight Compute and keeps its counters.
+"""Turns launch files into measured rows: runs every case on this GPU under Nsight Compute and keeps its counters.
 
 Needs an NVIDIA GPU with its driver, and `ncu` (Nsight Compute) on the PATH or given with --ncu; this package is not
 needed.
 
     python tools/record_truth.py tests/measured/rules/copies.json -o out/copies.json
+
+Several launch files are recorded by one run of the profiler; then the output is a folder.
 
 The launch file is a JSON object `{"source": "copies.cu", "cases": [...]}`, a case an object with `name`, `kernel`,
 `grid`, `block`, `shared` and `args`. An argument is `{"kind": "buffer", "dtype", "size", "init"}` (init: zeros,
@@ -63,6 +65,12 @@ TOTALS = {
     "instructions": "smsp__inst_executed.sum",
 }
 MEMORY_TOTALS = {
+    "global_load_sectors_hit": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld_lookup_hit.sum",
+    "local_load_sectors_hit": "l1tex__t_sectors_pipe_lsu_mem_local_op_ld_lookup_hit.sum",
+    "l1_sectors_filled": "l1tex__m_xbar2l1tex_read_sectors_mem_lg_op_ld.sum",
+    "l2_sectors_fabric": "lts__t_sectors_srcunit_ltcfabric.sum",
+    "l2_sectors_atomic": "lts__t_sectors_op_atom.sum",
+    "l2_sectors_reduction": "lts__t_sectors_op_red.sum",
     "l2_sectors_read": "lts__t_sectors_op_read.sum",
     "l2_sectors_write": "lts__t_sectors_op_write.sum",
     "l2_sectors_read_from_sm": "lts__t_sectors_srcunit_tex_op_read.sum",
@@ -70,6 +78,8 @@ MEMORY_TOTALS = {
     "dram_bytes_read": "dram__bytes_read.sum",
     "dram_bytes_write": "dram__bytes_write.sum",
     "time_ns": "gpu__time_duration.sum",
+    "cycles": "sm__cycles_elapsed.max",
+    "cycles_active": "sm__cycles_active.max",
 }
 LAUNCH = {
     "registers_per_thread": "launch__registers_per_thread",
@@ -139,38 +149,44 @@ def fill_buffer(argument: dict[str, Any]) -> np.ndarray:
             )
 
 
-def launch_cases(cubin: bytes, cases: list[Case]) -> tuple[str, list[list[int]]]:
-    """Launch every case once, each with fresh buffers; return the GPU's name and each case's buffer addresses."""
+def launch_files(launches: list[Path], cubins: list[Path]) -> tuple[str, list[list[list[int]]]]:
+    """Launch every case of every file once; return the GPU's name, and the addresses of each case's buffers."""
     driver = Driver()
-    module = ctypes.c_void_p()
-    driver.call("cuModuleLoadData", ctypes.byref(module), cubin)
     places = []
-    for case in cases:
-        function = ctypes.c_void_p()
-        driver.call("cuModuleGetFunction", ctypes.byref(function), module, case["kernel"].encode())
-        if case["shared"] > 48 * 1024:
-            driver.call("cuFuncSetAttribute", function, 8, case["shared"])  # MAX_DYNAMIC_SHARED_SIZE_BYTES
-        values: list[Any] = []
-        buffers: list[ctypes.c_uint64] = []
-        for argument in case["args"]:
-            if argument["kind"] == "scalar":
-                values.append(np.dtype(argument["dtype"]).type(argument["value"]).tobytes())
-                continue
-            contents, address = fill_buffer(argument), ctypes.c_uint64()
-            driver.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(contents.nbytes, 1)))
-            driver.call(
-                "cuMemcpyHtoD_v2", address, contents.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(contents.nbytes)
-            )
-            values.append(bytes(address))
-            buffers.append(address)
-        held = [ctypes.create_string_buffer(value, len(value)) for value in values]
-        pointers = (ctypes.c_void_p * len(held))(*[ctypes.cast(value, ctypes.c_void_p) for value in held])
-        driver.call("cuLaunchKernel", function, *case["grid"], *case["block"], case["shared"], None, pointers, None)
-        driver.call("cuCtxSynchronize")
-        places.append([address.value for address in buffers])
-        for address in buffers:
-            driver.call("cuMemFree_v2", address)
+    for path, cubin in zip(launches, cubins, strict=True):
+        cases = json.loads(path.read_text())["cases"]
+        module = ctypes.c_void_p()
+        driver.call("cuModuleLoadData", ctypes.byref(module), cubin.read_bytes())
+        places.append([launch_case(driver, module, case) for case in cases])
     return driver.device, places
+
+
+def launch_case(driver: Driver, module: ctypes.c_void_p, case: Case) -> list[int]:
+    """Launch one case with fresh buffers; return their addresses."""
+    function = ctypes.c_void_p()
+    driver.call("cuModuleGetFunction", ctypes.byref(function), module, case["kernel"].encode())
+    if case["shared"] > 48 * 1024:
+        driver.call("cuFuncSetAttribute", function, 8, case["shared"])  # MAX_DYNAMIC_SHARED_SIZE_BYTES
+    values: list[Any] = []
+    buffers: list[ctypes.c_uint64] = []
+    for argument in case["args"]:
+        if argument["kind"] == "scalar":
+            values.append(np.dtype(argument["dtype"]).type(argument["value"]).tobytes())
+            continue
+        contents, address = fill_buffer(argument), ctypes.c_uint64()
+        driver.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(contents.nbytes, 1)))
+        driver.call(
+            "cuMemcpyHtoD_v2", address, contents.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(contents.nbytes)
+        )
+        values.append(bytes(address))
+        buffers.append(address)
+    held = [ctypes.create_string_buffer(value, len(value)) for value in values]
+    pointers = (ctypes.c_void_p * len(held))(*[ctypes.cast(value, ctypes.c_void_p) for value in held])
+    driver.call("cuLaunchKernel", function, *case["grid"], *case["block"], case["shared"], None, pointers, None)
+    driver.call("cuCtxSynchronize")
+    for address in buffers:
+        driver.call("cuMemFree_v2", address)
+    return [address.value for address in buffers]
 
 
 def choose_metrics(ncu: str, wanted: list[str]) -> list[str]:
@@ -183,24 +199,24 @@ def choose_metrics(ncu: str, wanted: list[str]) -> list[str]:
 
 
 def profile(
-    ncu: str, launches: Path, cubin: Path, report: Path, metrics: list[str], addresses: Path, *, source_view: bool
+    ncu: str,
+    launches: list[Path],
+    cubins: list[Path],
+    folder: Path,
+    metrics: list[str],
+    *,
+    source_view: bool,
+    only_view: bool,
 ) -> None:
-    """Run the cases under the profiler, which leaves its report at `report`; write the buffers' addresses."""
-    command = [
-        ncu,
-        "--force-overwrite",
-        "--export",
-        str(report),
-        "--clock-control",
-        "none",
-        "--target-processes",
-        "all",
-    ]
+    """Run the cases under the profiler, which leaves `report.ncu-rep` in the folder, and `addresses.json`."""
+    command = [ncu, "--force-overwrite", "--export", str(folder / "report.ncu-rep")]
+    command += ["--clock-control", "none", "--target-processes", "all"]
     if source_view:
-        command += ["--section", "SourceCounters", "--section", "LaunchStats", "--section", "Occupancy"]
+        command += ["--section", "LaunchStats", "--section", "Occupancy"]
+        command += [] if only_view else ["--section", "SourceCounters"]
     command += ["--metrics", ",".join(metrics)]
-    command += [sys.executable, str(Path(__file__).resolve()), str(launches), "--cubin", str(cubin), "--launch-only"]
-    command += ["-o", str(addresses)]
+    command += [sys.executable, str(Path(__file__).resolve()), *map(str, launches), "--launch-only"]
+    command += ["--cubin", *map(str, cubins), "-o", str(folder / "addresses.json")]
     subprocess.run(command, check=True)
 
 
@@ -265,43 +281,71 @@ def find_cubin(launches: Path, source: str) -> Path:
     return cubin
 
 
-def main() -> None:
-    """Record the cases of a launch file."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("launches", type=Path)
-    parser.add_argument("-o", "--output", type=Path)
-    parser.add_argument("--cubin", type=Path)
-    parser.add_argument("--ncu", default="ncu")
-    parser.add_argument("--report", type=Path, help="keep the profiler's report here")
-    parser.add_argument("--totals", help="record these totals only, by their names in rows: fewer passes")
-    parser.add_argument("--memory", action="store_true", help="also record L2, DRAM and time")
-    parser.add_argument("--launch-only", action="store_true", help="launch every case once, without a profiler")
-    options = parser.parse_args()
-    document = json.loads(options.launches.read_text())
-    cubin = options.cubin or find_cubin(options.launches, document["source"])
-    if options.launch_only:
-        device, places = launch_cases(cubin.read_bytes(), document["cases"])
-        print(device, len(places), "launches")
-        if options.output:
-            options.output.write_text(json.dumps(places))
-        return
-    wanted = {**TOTALS, **(MEMORY_TOTALS if options.memory else {})}
-    if options.totals:
-        wanted = {name: wanted[name] for name in options.totals.split(",")}
-    metrics = choose_metrics(options.ncu, list(wanted.values()))
-    with tempfile.TemporaryDirectory() as folder:
-        report = options.report or Path(folder) / "launches.ncu-rep"
-        addresses = Path(folder) / "addresses.json"
-        profile(options.ncu, options.launches, cubin, report, metrics, addresses, source_view=not options.totals)
-        places = json.loads(addresses.read_text())
-        rows = read_report(report, options.ncu)
-    if len(rows) != len(document["cases"]):
-        raise SystemExit(f"{len(document['cases'])} cases, but {len(rows)} profiled launches")
+def keep_rows(document: dict[str, Any], rows: list[dict[str, Any]], places: list[list[int]], output: Path) -> None:
+    """Give each case of a launch file its row, and write the file."""
     for case, row, at in zip(document["cases"], rows, places, strict=True):
         if row.pop("kernel") != case["kernel"]:
             raise SystemExit(f"{case['name']}: the profiled launch is of another kernel")
         case["measured"] = {**row, "buffer_addresses": at}
-    options.output.write_text("\n".join(json.dumps(part) for part in [document]))
+    output.write_text(json.dumps(document))
+
+
+def record(launches: list[Path], cubins: list[Path], options: argparse.Namespace) -> None:
+    """Profile the cases of all launch files in one run, and write each file with its rows."""
+    wanted = {**TOTALS, **(MEMORY_TOTALS if options.memory else {})}
+    if options.view:
+        wanted = {_EXECUTED: _EXECUTED, **{key: name for key, name in TOTALS.items() if name.startswith("memory_")}}
+    elif options.totals:
+        wanted = {name: wanted[name] for name in options.totals.split(",")}
+    metrics = list(wanted.values()) if options.view else choose_metrics(options.ncu, list(wanted.values()))
+    with tempfile.TemporaryDirectory() as name:
+        folder = options.report or Path(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        profile(
+            options.ncu,
+            launches,
+            cubins,
+            folder,
+            metrics,
+            source_view=not options.totals,
+            only_view=options.view,
+        )
+        places = json.loads((folder / "addresses.json").read_text())
+        rows = read_report(folder / "report.ncu-rep", options.ncu)
+    documents = [json.loads(path.read_text()) for path in launches]
+    cases = sum(len(document["cases"]) for document in documents)
+    if len(rows) != cases:
+        raise SystemExit(f"{cases} cases, but {len(rows)} profiled launches")
+    several = len(launches) > 1
+    if several:
+        options.output.mkdir(parents=True, exist_ok=True)
+    for path, document, at in zip(launches, documents, places, strict=True):
+        count = len(document["cases"])
+        keep_rows(document, rows[:count], at, options.output / path.name if several else options.output)
+        rows = rows[count:]
+
+
+def main() -> None:
+    """Record the cases of launch files."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("launches", type=Path, nargs="+")
+    parser.add_argument("-o", "--output", type=Path, help="the file, or for several launch files the folder")
+    parser.add_argument("--cubin", type=Path, nargs="+", help="one for each launch file")
+    parser.add_argument("--ncu", default="ncu")
+    parser.add_argument("--report", type=Path, help="keep the profiler's report in this folder")
+    parser.add_argument("--totals", help="record these totals only, by their names in rows: fewer passes")
+    parser.add_argument("--view", action="store_true", help="record the source view only: fewer passes")
+    parser.add_argument("--memory", action="store_true", help="also record L1 hits, L2, DRAM and time")
+    parser.add_argument("--launch-only", action="store_true", help="launch every case once, without a profiler")
+    options = parser.parse_args()
+    cubins = options.cubin or [find_cubin(path, json.loads(path.read_text())["source"]) for path in options.launches]
+    if not options.launch_only:
+        record(options.launches, cubins, options)
+        return
+    device, places = launch_files(options.launches, cubins)
+    print(device, sum(len(each) for each in places), "launches")
+    if options.output:
+        options.output.write_text(json.dumps(places))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
 """Turns folders of public CUDA files into a table of what the analysis makes of their kernels.
 
-    python -m tools.survey_kernels ROWS.json FOLDER... --targets sm_90 sm_80 --files 60 --page PAGE.md
+    python -m tools.survey_kernels ROWS.json FOLDER... --targets sm_90 sm_80 --files 60 --cubins CACHE --page PAGE.md
 
 Each file is compiled with nvcc as it is; a file that does not compile is counted and left out. Launches are guessed
-from the types of the parameters. Only names and results are kept. Rows that are there already are not made again.
+from the types of the parameters. Only names and results are kept. Rows that are there already are not made again,
+and what was compiled once is not compiled again. Of a folder with more files than asked for, they are evenly spread.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import multiprocessing
 import subprocess
@@ -38,11 +40,18 @@ def compile_file(path: Path, target: str, includes: list[Path]) -> bytes | None:
         return output.read_bytes() if done.returncode == 0 and output.exists() else None
 
 
-def _survey(task: tuple[Path, str, str, list[Path]]) -> list[dict[str, Any]]:
-    path, name, target, includes = task
-    cubin = compile_file(path, target, includes)
-    if cubin is None:
-        return [{"file": name, "target": target, "outcome": "does not compile"}]
+def compile_once(path: Path, name: str, target: str, includes: list[Path], cache: Path | None) -> bytes | None:
+    """As `compile_file`; what is in `cache` is taken from there, an empty file standing for what does not compile."""
+    if cache is None:
+        return compile_file(path, target, includes)
+    kept = cache / f"{hashlib.sha256(name.encode()).hexdigest()[:24]}.{target}.cubin"
+    if not kept.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        kept.write_bytes(compile_file(path, target, includes) or b"")
+    return kept.read_bytes() or None
+
+
+def _survey(cubin: bytes, name: str, target: str) -> list[dict[str, Any]]:
     context = multiprocessing.get_context("spawn")
     pool = context.Pool(1)
     try:
@@ -51,6 +60,11 @@ def _survey(task: tuple[Path, str, str, list[Path]]) -> list[dict[str, Any]]:
         return [{"file": name, "target": target, "outcome": "too long"}]
     finally:
         pool.terminate()
+
+
+def spread(paths: list[Path], count: int) -> list[Path]:
+    """`count` of the paths, evenly spread; all where there are fewer."""
+    return paths if len(paths) <= count else [paths[at * len(paths) // count] for at in range(count)]
 
 
 def print_table(rows: list[dict[str, Any]]) -> None:
@@ -114,20 +128,26 @@ def main() -> int:
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--targets", nargs="+", default=["sm_90"])
     parser.add_argument("--files", type=int, default=20)
-    parser.add_argument("--skip", type=int, default=0)
+    parser.add_argument("--cubins", type=Path, help="folder of what was compiled before")
+    parser.add_argument("--compile-only", action="store_true")
     parser.add_argument("--page", type=Path)
     parser.add_argument("--include", type=Path, action="append", default=[])
     given = parser.parse_args()
     rows: list[dict[str, Any]] = json.loads(given.rows.read_text()) if given.rows.exists() else []
     done = {(row["file"], row["target"]) for row in rows}
     for folder in given.folders:
-        paths = sorted(folder.rglob("*.cu"))[given.skip : given.skip + given.files]
-        for path in paths:
+        for path in spread(sorted(folder.rglob("*.cu")), given.files):
             name = f"{folder.name.replace('+', '/')}/{path.relative_to(folder)}"
             for target in given.targets:
                 if (name, target) in done:
                     continue
-                found = _survey((path, name, target, given.include))
+                cubin = compile_once(path, name, target, given.include, given.cubins)
+                if cubin is None:
+                    found = [{"file": name, "target": target, "outcome": "does not compile"}]
+                elif given.compile_only:
+                    continue
+                else:
+                    found = _survey(cubin, name, target)
                 rows += found
                 print(name, target, Counter(row["outcome"] for row in found), flush=True)
                 given.rows.write_text(json.dumps(rows))

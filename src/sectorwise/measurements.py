@@ -68,13 +68,15 @@ class CacheBehaviour:
 
     `gpcs` groups of SMs, whose requests for one line within `merge_window_cycles` of each other travel to the L2
     together, `merge_most` at most; blocks of one SM are apart by `merge_skew_cycles` in the mean. The caches have
-    `l1_ways` and `l2_ways` lines a set. `dirty_before_bytes` lie dirty in the L2 when a profiled launch begins.
+    `l1_ways` and `l2_ways` lines a set; in the L2 up to `l2_proven_ways` of them, used again, outlive those that were
+    used once. `dirty_before_bytes` lie dirty in the L2 when a profiled launch begins.
     """
 
     source: Source
     gpcs: int
     l1_ways: int
     l2_ways: int
+    l2_proven_ways: int
     merge_most: int
     merge_window_cycles: float
     merge_skew_cycles: float

@@ -69,11 +69,27 @@ class ResourceUse:
 
 
 @dataclass(frozen=True, slots=True)
+class SampledBlocks:
+    """Blocks that ran in place of others of which no proof says that they do the same.
+
+    They are corners, edges and, between, blocks that are spread evenly. `blocks` are linear indices; they stand for
+    `of` blocks, themselves among them. `change` is how far the last doubling of the sample moved any count, as a
+    fraction; `instructions` how many warp instructions all of them would run.
+    """
+
+    blocks: tuple[int, ...]
+    of: int
+    change: float
+    instructions: int
+
+
+@dataclass(frozen=True, slots=True)
 class Coverage:
     """How much of the launch and of the kernel the numbers stand for.
 
-    `sites` are the memory instructions listed; `sites_unknown` those among them with an unknown address;
-    `sites_not_issued` the memory instructions of the code with which no lane of the launch accessed memory.
+    `blocks_executed` are those that ran, or do by proof what one that ran did. `sites` are the memory instructions
+    listed; `sites_unknown` those among them with an unknown address; `sites_not_issued` the memory instructions of the
+    code with which no lane of the launch accessed memory.
     """
 
     blocks_total: int
@@ -82,6 +98,7 @@ class Coverage:
     sites: int
     sites_unknown: int
     sites_not_issued: int
+    sampled: SampledBlocks | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,18 @@ class Compilation:
     parameter_types: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """What a file tells without being compiled.
+
+    `text` is where comments with launches may stand, None for a binary. `kernels` maps the kernels that it defines to
+    the spelled types of their parameters, as far as they are known.
+    """
+
+    text: str | None
+    kernels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
 class Frontend(Protocol):
     """A front end: it says which files it takes, and compiles one."""
 
@@ -54,6 +66,14 @@ class Frontend(Protocol):
 
     def accepts(self, path: Path) -> bool:
         """Whether a file of this name is for this front end; the file is not opened."""
+        ...
+
+    def outline(self, path: Path) -> Outline:
+        """Say what the file tells without being compiled.
+
+        Raises:
+            ArgumentError: the file cannot be read.
+        """
         ...
 
     def compile(self, path: Path, request: CompileRequest) -> Compilation:

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING
 from sectorwise.errors import ArgumentError
 from sectorwise.frontends.cubin import CUBIN
 from sectorwise.frontends.cuda import CUDA
+from sectorwise.frontends.library import LIBRARY
+from sectorwise.frontends.ptx import PTX
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from sectorwise.frontends.base import Frontend
 
-FRONTENDS: tuple[Frontend, ...] = (CUDA, CUBIN)
+_READ = "CUDA C++ (.cu, .cuh), PTX (.ptx), cubins (.cubin), and libraries and wheels (.so, .a, .fatbin, .whl)"
+FRONTENDS: tuple[Frontend, ...] = (CUDA, PTX, CUBIN, LIBRARY)
 
 
 def choose_frontend(path: Path) -> Frontend:
@@ -25,7 +28,7 @@ def choose_frontend(path: Path) -> Frontend:
     for frontend in FRONTENDS:
         if frontend.accepts(path):
             return frontend
-    message = f"{path}: sectorwise reads CUDA C++ (.cu, .cuh) and cubins (.cubin), not {path.suffix or 'such a file'}"
+    message = f"{path}: sectorwise reads {_READ}, not {path.suffix or 'such a file'}"
     if path.suffix == ".json":
         message += f"; a launch file goes with its source: sectorwise check kernel.cu --launches {path}"
     raise ArgumentError(message)

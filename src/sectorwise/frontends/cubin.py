@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sectorwise.errors import ArgumentError
-from sectorwise.frontends.base import Compilation, CompileRequest
+from sectorwise.frontends.base import Compilation, CompileRequest, Outline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,6 +26,11 @@ class CubinFrontend:
     def accepts(self, path: Path) -> bool:
         """Whether the file's name ends in .cubin."""
         return path.suffix == ".cubin"
+
+    def outline(self, path: Path) -> Outline:
+        """Return nothing: a cubin has no comments, and its kernels are read later."""
+        del path
+        return Outline(None)
 
     def compile(self, path: Path, request: CompileRequest) -> Compilation:
         """Read the file; nothing is compiled, so a request for macros or options is refused.

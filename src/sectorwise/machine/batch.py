@@ -15,9 +15,11 @@ from sectorwise.machine.special import special_registers
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from sectorwise.binary.flow import Flow
     from sectorwise.binding import BoundLaunch
     from sectorwise.machine.execution import ExecutionOptions
     from sectorwise.machine.program import Program
+    from sectorwise.machine.regions import Region
     from sectorwise.machine.registers import Array, Levels
     from sectorwise.machine.sites import SiteCounter
 
@@ -31,7 +33,9 @@ class Tally:
     """What a launch has counted so far, over all of its batches.
 
     `origins` maps instructions to why what they wrote is not known; `limitations` are what could not be followed,
-    `unknown_conditions` branches whose condition was not known. `work` counts instructions that frames have run.
+    `unknown_conditions` branches whose condition was not known, `regions` what depends on doubtful branches
+    (`doubtful_branches`: all that was uncertain about the conditions of each). `work` counts instructions that frames
+    have run.
     """
 
     program: Program
@@ -46,6 +50,9 @@ class Tally:
     origins: dict[int, str] = field(default_factory=dict)
     limitations: dict[tuple[int, str], None] = field(default_factory=dict)
     unknown_conditions: set[int] = field(default_factory=set)
+    flow: Flow | None = None
+    regions: dict[int, Region | None] = field(default_factory=dict)
+    doubtful_branches: dict[int, int] = field(default_factory=dict)
     work: int = 0
 
 
@@ -72,8 +79,9 @@ class Batch:
     """State of the warps of some blocks.
 
     `live` are the lanes of each warp that have not exited. `steps` counts instructions of each warp. `ways` [warps] are
-    the levels of all values that decided where a warp went (`some_ways`: any is set). `resumes` [warps, 32, 2] is,
-    for lanes in a collective, where they go on after it and the first lane of the group that they came in. `arrived`
+    the levels of all values that decided where a warp is (`some_ways`: any is set), `doubtful` the branch that began
+    the doubt (-1: none, -2: it does not end) and `doubted` the lanes that came to it. `resumes` [warps, 32, 2] is, for
+    lanes in a collective, where they go on after it and the first lane of the group that they came in. `arrived`
     counts threads that passed a block barrier without waiting, `votes` [blocks, 16, 2] how many lanes said yes to
     BAR.RED and how many it has asked, `last_vote` [blocks] what came of it. `moment` is the state that the present one
     is compared with; `some_spin` says that groups wait for memory to change since its count of changes was `spun_at`.
@@ -90,6 +98,8 @@ class Batch:
     live: npt.NDArray[np.uint32]
     steps: npt.NDArray[np.int64]
     ways: npt.NDArray[np.uint8]
+    doubtful: npt.NDArray[np.int64]
+    doubted: npt.NDArray[np.uint32]
     resumes: npt.NDArray[np.int64]
     arrived: npt.NDArray[np.int64]
     votes: npt.NDArray[np.int64]
@@ -125,6 +135,8 @@ def open_batch(tally: Tally, first_block: int, blocks: int) -> Batch:
         masks.copy(),
         np.zeros(warps, np.int64),
         np.zeros(warps, np.uint8),
+        np.full(warps, -1, np.int64),
+        np.zeros(warps, np.uint32),
         np.zeros((warps, 32, 2), np.int64),
         np.zeros((blocks, 16), np.int64),
         np.zeros((blocks, 16, 2), np.int64),

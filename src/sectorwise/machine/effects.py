@@ -17,6 +17,7 @@ from sectorwise.binary.ir import (
 )
 from sectorwise.counting.request import Operation
 from sectorwise.machine.forms import access_of, is_never_executed
+from sectorwise.machine.registers import PREDICATE, UNIFORM, UNIFORM_PREDICATE
 
 if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction
@@ -34,6 +35,8 @@ class File(StrEnum):
 Slot = tuple[File, int]
 """A register or predicate: its file, and its index there. RZ, URZ, PT and UPT are never listed."""
 
+_BASES = {File.REGISTER: 0, File.UNIFORM: UNIFORM, File.PREDICATE: PREDICATE, File.UNIFORM_PREDICATE: UNIFORM_PREDICATE}
+
 CALL_RESULTS = (4, 5, 6, 7)
 """Registers in which a function outside of the kernel gives its result (as compiled callers read it)."""
 
@@ -43,19 +46,30 @@ _WITHOUT_RESULT = frozenset((
     "DEPBAR", "ENDCOLLECTIVE", "ERRBAR", "EXIT", "FENCE", "JMP", "JMX", "JMXU", "KILL", "LDGDEPBAR", "LDGSTS",
     "MEMBAR", "NANOSLEEP", "NOP", "PREEXIT", "RED", "REDG", "REDS", "RET", "RPCMOV", "RTT", "ST", "STG", "STL",
     "STS", "STSM", "SURED", "SUST", "UBLKCP", "UBLKPF", "UBLKRED", "UCGABAR_ARV", "UCGABAR_WAIT",
-    "USETMAXREG", "UTMACCTL", "UTMACMDFLUSH", "UTMALDG", "UTMAPF", "UTMAREDG", "UTMASTG", "WARPGROUP", "WARPSYNC",
+    "STTM", "USETMAXREG", "UTCBAR", "UTCCP", "UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA", "UTCSHIFT", "UTMACCTL",
+    "UTMACMDFLUSH", "UTMALDG", "UTMAPF", "UTMAREDG", "UTMASTG", "WARPGROUP", "WARPSYNC",
     "YIELD",
 ))
 # fmt: on
 
 _DOUBLES = frozenset(("DADD", "DMUL", "DFMA", "DSETP", "DMNMX"))
 _PACKED_SINGLES = frozenset(("FADD2", "FMUL2", "FFMA2"))
-_TENSOR = frozenset(("HMMA", "IMMA", "DMMA", "BMMA", "OMMA", "QMMA"))
+_WARPGROUP_TENSOR = frozenset(("HGMMA", "IGMMA", "QGMMA", "BGMMA"))
+_TENSOR = frozenset(("HMMA", "IMMA", "DMMA", "BMMA", "OMMA", "QMMA", "LDTM")) | _WARPGROUP_TENSOR
+_TENSOR_MEMORY = (("256", 4), ("128", 2))
+"""Words of a lane for each row of tensor memory that an LDTM reads, by what its shape contains."""
+
 _CONVERSIONS = frozenset(("F2F", "F2I", "I2F", "FRND"))
 _TEXTURES = frozenset(("TEX", "TLD", "TLD4", "TXD"))
 _CONSTANT_LOADS = frozenset(("LDC", "ULDC", "LDCU"))
 _PREDICATE_SETTERS = frozenset(("ISETP", "UISETP", "FSETP", "DSETP", "HSETP2", "PLOP3", "UPLOP3", "FCHK", "PSETP"))
 _TWO_WORD_TYPES = ("F64", "S64", "U64", "64")
+
+
+def slot_number(slot: Slot) -> int:
+    """A register or predicate as the register file numbers it."""
+    file, index = slot
+    return _BASES[file] + index
 
 
 def result_words(instruction: Instruction) -> int:
@@ -91,6 +105,14 @@ def _result_type(instruction: Instruction) -> str | None:
 
 def _accumulator_words(instruction: Instruction) -> int:
     opcode, modifiers = instruction.opcode, instruction.modifiers
+    if opcode in _WARPGROUP_TENSOR:
+        columns = next((int(name.split("x")[1]) for name in modifiers if name.count("x") == 2), 8)
+        # A warp has 16 of the 64 rows; half precision packs two columns into a word.
+        is_half = opcode == "HGMMA" and "F16" in modifiers and "F32" not in modifiers
+        return columns // 4 if is_half else columns // 2
+    if opcode == "LDTM":
+        count = next((int(name[1:]) for name in modifiers if name[:1] == "x" and name[1:].isdigit()), 1)
+        return count * next((times for wide, times in _TENSOR_MEMORY if any(wide in name for name in modifiers)), 1)
     if opcode == "DMMA":
         return 4 if "8x8x4" in modifiers or "884" in modifiers else 8
     if opcode == "HMMA":

@@ -14,6 +14,7 @@ from sectorwise.machine.barriers import run_inline_control
 from sectorwise.machine.batch import Batch, Tally, open_batch
 from sectorwise.machine.control import leave_block
 from sectorwise.machine.convergence import yield_waiting
+from sectorwise.machine.doubts import end_doubts, spread_doubts, way_of
 from sectorwise.machine.frame import Frame, end
 from sectorwise.machine.hangs import describe_endless, describe_hang
 from sectorwise.machine.memory import open_global_memory
@@ -25,7 +26,6 @@ from sectorwise.machine.progress import mark_spins, wake_spinners
 from sectorwise.machine.registers import open_window
 from sectorwise.machine.scheduler import choose_frame, settle
 from sectorwise.machine.sites import SiteCounter, record_silent
-from sectorwise.machine.taint import collect
 from sectorwise.machine.unknown import skip_unknown_step
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def execute(
                 stalled = []
             if progress is not None:
                 progress(min(first + size, total), total)
+    spread_doubts(tally)
     return make_execution(tally, total)
 
 
@@ -113,7 +114,11 @@ def open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
 
 
 def _contents_of(allocation: Allocation) -> npt.NDArray[np.uint8]:
-    return materialise(allocation.buffer).reshape(-1).view(np.uint8)
+    values = materialise(allocation.buffer)
+    if allocation.buffer.contents.kind in {"array", "file"}:
+        # What the caller gave is his: kernels write to a copy.
+        values = np.array(values)
+    return values.reshape(-1).view(np.uint8)
 
 
 def _blocks_in_batch(bound: BoundLaunch, options: ExecutionOptions) -> int:
@@ -186,6 +191,8 @@ def _run_frame(batch: Batch, frame: Frame) -> None:
         return
     warps = batch.groups.warp[frame.chosen]
     window = open_window(batch.registers, frame.rows)
+    if batch.some_ways:
+        end_doubts(batch, frame, window, frame.pc)
     port = _open_port(batch, frame, window, block_at(tally.program, frame.pc))
     budget = tally.options.step_limit - int(batch.steps[warps].max())
     pc: int | None = frame.pc
@@ -202,7 +209,10 @@ def _run_frame(batch: Batch, frame: Frame) -> None:
         if steps > budget:
             raise StepLimitError(describe_endless(tally, block))
         pc = block.stop if block.terminator is None else leave_block(batch, frame, window, block.terminator)
-        port.way = _way_of(batch, frame)
+        if batch.some_ways:
+            if pc is not None:
+                end_doubts(batch, frame, window, pc)
+            port.way = way_of(batch, frame)
         rounds += 1
     window.close()
     batch.steps[warps] += steps
@@ -235,16 +245,9 @@ def _open_port(batch: Batch, frame: Frame, window: Window, block: BasicBlock) ->
         step=block.all_steps[0],
         group=frame.group,
         kept=frame.mask,
-        way=_way_of(batch, frame),
+        way=way_of(batch, frame),
         constants=batch.constants,
     )
-
-
-def _way_of(batch: Batch, frame: Frame) -> int:
-    """All that is uncertain about the values that led any warp of the frame here."""
-    if not batch.some_ways:
-        return 0
-    return collect(batch.ways if frame.rows is None else batch.ways[frame.rows], None)
 
 
 _ALGEBRA = NumpyAlgebra()

@@ -25,6 +25,7 @@ from sectorwise.machine.sites import Patterns, SiteCounter, find_first, record
 from sectorwise.machine.special import UNKNOWN_REASONS
 from sectorwise.machine.storage import Piece, keep_bytes, read_words, stain_words, write_words
 from sectorwise.machine.taint import (
+    INEXACT,
     INEXACT_LEVEL,
     ORDERED,
     UNKNOWN,
@@ -301,6 +302,9 @@ class NumpyPort:
         self, pieces: tuple[Piece, ...], width_bytes: int, words: list[Lanes], active: Mask | None, level: Levels | None
     ) -> None:
         before = peek_words(self.memory, pieces, width_bytes, self.warps)
+        if self.way:
+            # Whether it is stored at all is no surer than the way here; what is stored is not unknown by that.
+            level = join(level, level_of((self.way & ~UNKNOWN) or INEXACT))
         write_words(pieces, width_bytes, words, active, self.warps, level)
         note_change(self.memory, before, pieces, width_bytes, self.warps)
 

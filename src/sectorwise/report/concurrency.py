@@ -63,6 +63,8 @@ def _write_occupancy(kernel: KernelAnalysis) -> Iterator[str]:
     held = kernel.occupancy
     limiter = _LIMITERS.get(held.limiter, held.limiter)
     yield f"  occupancy {held.theoretical_pct:.4g} %: {_count_blocks(held.blocks_per_sm)} an SM, limited by {limiter}"
+    if "blocks_per_sm" in held.assumed:
+        yield "    assumed: clusters fit like single blocks; how many do only the driver knows"
     if cliffs := _name_cliffs(held.cliffs, held.limiter):
         yield f"    {cliffs}"
 
@@ -148,6 +150,8 @@ def _write_roofline(found: RooflineUse) -> Iterator[str]:
     if found.operations:
         times.append(f"{found.data_type} {write_time(found.compute_ns)}")
     yield "  time at least: " + " · ".join(times)
+    if assumed := [level.assumed for level in found.levels if level.assumed and level.least_ns is not None]:
+        yield f"    assumed: {'; '.join(assumed)}"
     if not found.operations:
         return
     level = next((each for each in found.levels if each.level == found.bound), None)

@@ -24,19 +24,20 @@ MOST_LOOKUPS: Final = 80_000
 
 FEWEST_SMS: Final = 3
 MOST_PARTS: Final = 64
+QUANTILES: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
 class L1Result:
     """Hits in L1 of a sample of SMs.
 
-    `asked` and `hit` are sectors of loads by instruction. `lifetime_ticks` is how long a line stays after its last
-    use, in the mean; None where none was ever evicted.
+    `asked` and `hit` are sectors of loads by instruction. `lifetimes_ticks` are quantiles, ascending, of how long a
+    line stays after its last use: sets fill unevenly. Empty where none was ever evicted.
     """
 
     asked: Mapping[int, int]
     hit: Mapping[int, int]
-    lifetime_ticks: float | None
+    lifetimes_ticks: tuple[float, ...]
 
     def hit_share(self, instruction: int) -> float:
         """The part of an instruction's sectors that hit."""
@@ -70,7 +71,8 @@ def simulate_l1(window: Window, placement: Placement, roles: Mapping[int, Role],
     sets = max(1, l1_bytes // LINE_BYTES // ways // parts)
     for sm in sms.tolist():
         _run_sm(_Sm(lines, np.flatnonzero(placement.sm[lines.block] == sm), placement), roles, sets, ways, counts)
-    return L1Result(counts.asked, counts.hit, float(np.mean(counts.ages)) if counts.ages else None)
+    quantiles = np.quantile(counts.ages, (np.arange(QUANTILES) + 0.5) / QUANTILES).tolist() if counts.ages else ()
+    return L1Result(counts.asked, counts.hit, tuple(quantiles))
 
 
 def _choose_sms(window: Window, placement: Placement) -> npt.NDArray[np.int64]:

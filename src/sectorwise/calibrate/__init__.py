@@ -1,0 +1,1 @@
+"""Turns a GPU that is there into a device file: latencies, memory under load, ceilings, blocks, stores, atomics."""

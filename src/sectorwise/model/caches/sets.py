@@ -1,0 +1,64 @@
+"""Turns accesses to one set of an L2 into which lines stay: lines that were used again outlive those used once."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Entry:
+    """Sectors of a line that are there, and those of them that differ from DRAM, a bit each."""
+
+    sectors: int = 0
+    dirty: int = 0
+
+
+@dataclass(slots=True)
+class CacheSet:
+    """A set of at most `ways` lines.
+
+    Lines come in as `fresh`. One that is used again is `proven`, of which there are `proven_ways` at most: the least
+    recently used of them falls back. The least recently used fresh line goes first.
+    """
+
+    ways: int
+    proven_ways: int
+    fresh: OrderedDict[int, Entry] = field(default_factory=OrderedDict)
+    proven: OrderedDict[int, Entry] = field(default_factory=OrderedDict)
+
+    def find(self, line: int) -> Entry | None:
+        """The line, where it is there, unchanged in its place."""
+        return self.proven.get(line) or self.fresh.get(line)
+
+    def use(self, line: int) -> Entry | None:
+        """The line, where it is there, as the most recently used."""
+        entry = self.proven.get(line)
+        if entry is not None:
+            self.proven.move_to_end(line)
+            return entry
+        entry = self.fresh.get(line)
+        if entry is None:
+            return None
+        if self.proven_ways:
+            del self.fresh[line]
+            self.proven[line] = entry
+            if len(self.proven) > self.proven_ways:
+                old, fallen = self.proven.popitem(last=False)
+                self.fresh[old] = fallen
+        else:
+            self.fresh.move_to_end(line)
+        return entry
+
+    def add(self, line: int, *, leaves_first: bool = False) -> tuple[Entry, Entry | None]:
+        """A line that was not there, empty, and the line that had to go for it; one that `leaves_first` goes next."""
+        full = len(self.fresh) + len(self.proven) >= self.ways
+        evicted = self.fresh.popitem(last=False)[1] if full else None
+        entry = self.fresh[line] = Entry()
+        if leaves_first:
+            self.fresh.move_to_end(line, last=False)
+        return entry, evicted
+
+    def list_dirty(self) -> list[int]:
+        """The dirty sectors of each line."""
+        return [entry.dirty for lines in (self.fresh, self.proven) for entry in lines.values()]
