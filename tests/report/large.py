@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from sectorwise.analysis.data import Analysis, InstructionUse, PatternUse
+from sectorwise.analysis.instructions import InstructionUse, PatternUse
 from sectorwise.findings import Picture, Scene
 from tests.report.samples import SITES, make_analysis, make_kernel, place
+
+if TYPE_CHECKING:
+    from sectorwise.analysis.data import Analysis
 
 INSTRUCTIONS = 5000
 LAUNCHES = 50

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from sectorwise.analysis.causes import split_time
-from sectorwise.analysis.data import InstructionUse
+from sectorwise.analysis.instructions import InstructionUse
 from sectorwise.device import load_device
 from sectorwise.errors import SectorwiseError
 from sectorwise.model.cliffs import trace_occupancy
@@ -21,7 +21,8 @@ from sectorwise.report.json import to_plain
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Sequence
 
-    from sectorwise.analysis.data import Analysis, KernelAnalysis, MemorySite, PatternUse
+    from sectorwise.analysis.data import Analysis, KernelAnalysis, MemorySite
+    from sectorwise.analysis.instructions import PatternUse
     from sectorwise.binary.ir import Location
     from sectorwise.device import DeviceSpec
 
