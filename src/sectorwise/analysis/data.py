@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from sectorwise.analysis.instructions import InstructionUse, PatternUse
     from sectorwise.binary.ir import Location
     from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Operation, Space
-    from sectorwise.findings import Evidence, Picture, Remedy, Severity
+    from sectorwise.findings import Evidence, Remedy, Severity
     from sectorwise.machine.execution import Certainty, FaultKind
     from sectorwise.model.cliffs import Step
     from sectorwise.model.concurrency import Bound
@@ -258,21 +259,6 @@ class TimeUse:
 
 
 @dataclass(frozen=True, slots=True)
-class PatternUse:
-    """One way in which the lanes of a site's requests lie: what one such request costs, and how many lie so, at least.
-
-    `pictures` show it on the sectors of global memory, on the banks of shared memory, or on both for async copies.
-    """
-
-    requests: int
-    sectors: int
-    sectors_ideal: int
-    wavefronts: int
-    wavefronts_ideal: int
-    pictures: tuple[Picture, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class MemorySite:
     """One memory instruction that a warp issued, with its counts summed over the launch; counts as in DESIGN section 3.
 
@@ -347,16 +333,6 @@ class FindingReport:
     evidence: Evidence | None
     cost_ns: float | None
     remedies: tuple[Remedy, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class InstructionUse:
-    """One instruction of the kernel's code, and by how many warps it was issued over the launch."""
-
-    offset: str
-    sass: str
-    location: Location | None
-    issued: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,13 +9,11 @@ from sectorwise.analysis.data import (
     Coverage,
     FaultReport,
     FindingReport,
-    InstructionUse,
     KernelAnalysis,
     Launch,
     LimitationReport,
     MemorySite,
     Output,
-    PatternUse,
     ResourceUse,
     SampledBlocks,
 )
@@ -27,6 +25,7 @@ from sectorwise.analysis.describe_pace import (
     describe_traffic,
     describe_waves,
 )
+from sectorwise.analysis.instructions import InstructionUse, PatternUse
 from sectorwise.binary.ir import Location
 from sectorwise.counting.request import Operation, Space
 from sectorwise.launch.dtypes import ELEMENT_TYPES

@@ -19,6 +19,7 @@ from sectorwise.cli.verdict import judge
 from sectorwise.frontends.library import LIBRARY, list_kernels
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.report import github, json, sarif, terminal
+from sectorwise.report.html import page as html
 from sectorwise.report.kernels import render as render_kernels
 from sectorwise.report.kernels import render_json
 from sectorwise.report.page import Page
@@ -32,6 +33,7 @@ EXIT_FINDINGS: Final = 1
 
 _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     "terminal": terminal.render,
+    "html": lambda analysis, _: html.render(analysis),
     "json": lambda analysis, _: json.render(analysis),
     "sarif": lambda analysis, _: sarif.render(analysis),
     "github": lambda analysis, _: github.render(analysis),
@@ -108,7 +110,7 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     metavar="FILE",
     help="Write there, not to stdout.",
 )
-@click.option("--caches", is_flag=True, help="Follow L1, L2 and DRAM too: modelled traffic, about a second a launch.")
+@click.option("--caches", is_flag=True, help="Follow L1, L2 and DRAM too, about a second a launch; html does anyway.")
 @click.option(
     "--all-blocks",
     is_flag=True,
@@ -176,7 +178,7 @@ def check(
             select=split_codes(select) or settings.select,
             ignore=split_codes(ignore) or settings.ignore,
             remedies=remedies,
-            follow_caches=caches,
+            follow_caches=caches or form == "html",
             progress=progress,
         )
     write_text(_FORMATS[form](analysis, describe_page(sys.stdout) if output is None else Page()), output)
