@@ -124,6 +124,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
         source=path.as_posix(),
         kernels=tuple(drop_allowed(kernel, texts) for kernel in kernels),
         source_texts=texts,
+        cubin=compilation.cubin,
     )
 
 

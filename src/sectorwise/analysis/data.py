@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.binary.ir import Location
+    from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Operation, Space
     from sectorwise.findings import Evidence, Picture, Remedy, Severity
     from sectorwise.machine.execution import Certainty, FaultKind
@@ -385,7 +386,7 @@ class KernelAnalysis:
     """All that is known of one launch of one kernel; what is not computed yet is None.
 
     `instructions` is the whole code. `outputs` has the buffers after the launch, in order of the arguments, where they
-    were asked for.
+    were asked for; `bound` is what was executed: the kernel's code, the launch, and where everything lay in memory.
     """
 
     name: str
@@ -406,6 +407,7 @@ class KernelAnalysis:
     limitations: tuple[LimitationReport, ...]
     instructions: tuple[InstructionUse, ...] = field(default=(), compare=False, repr=False, metadata=_KEPT_HERE)
     outputs: tuple[Output, ...] | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
+    bound: BoundLaunch | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -413,7 +415,7 @@ class Analysis:
     """The result of `sectorwise.analyze`: a device and one entry for each launch.
 
     `source` is the file as it was named; `source_texts` has the text of each source file that could be read, by the
-    name that locations use.
+    name that locations use; `cubin` is the machine code that was executed.
     """
 
     schema: str
@@ -422,3 +424,4 @@ class Analysis:
     source: str
     kernels: tuple[KernelAnalysis, ...]
     source_texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    cubin: bytes = field(default=b"", compare=False, repr=False, metadata=_KEPT_HERE)

@@ -85,6 +85,7 @@ def describe_kernel(
             for each, issued in zip(kernel.instructions, execution.issued, strict=True)
         ),
         outputs=_read_outputs(model) if keep_outputs else None,
+        bound=model.bound,
     )
 
 

@@ -12,6 +12,7 @@ import click
 from sectorwise.analysis.baseline import read_baseline, write_baseline
 from sectorwise.analyze import DEFAULT_DEVICE, analyze
 from sectorwise.cli.output import describe_page, write_text
+from sectorwise.cli.profile import REPORT_SUFFIX, show_report
 from sectorwise.cli.progress import show_progress
 from sectorwise.cli.settings import FAIL_ON, read_settings
 from sectorwise.cli.verdict import judge
@@ -151,9 +152,14 @@ def check(
         // sectorwise: launch copy<<<4, 256>>>(f32[1024], f32[1024], n=1024)
 
     or in the options --launch and --launches. Without any, a launch to fill in is printed for each kernel.
+
+    A report of Nsight Compute (.ncu-rep) as SOURCE is shown in the same form: what it counted, nothing is executed.
     """  # noqa: D301 - click wants the character, so that it keeps the line
     if LIBRARY.accepts(source) and not notations and not files and kernel is None:
         write_text(_list_library(source, form), output)
+        return
+    if source.suffix == REPORT_SUFFIX:
+        show_report(source, form, output)
         return
     settings = read_settings(Path.cwd())
     accepted = baseline or settings.baseline

@@ -12,6 +12,7 @@ from sectorwise.binary.ir import Location
 
 if TYPE_CHECKING:
     from sectorwise.analysis.data import Analysis
+    from sectorwise.analysis.profile import Profile
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 
@@ -19,7 +20,7 @@ _NUMBERS: Final = re.compile(r"\[\n\s+((?:-?\d+|null)(?:,\n\s+(?:-?\d+|null))*)\
 """A list of whole numbers, each on a line of its own; no string holds a line break, so that none looks like one."""
 
 
-def render(analysis: Analysis) -> str:
+def render(analysis: Analysis | Profile) -> str:
     """The document as text, indented, with a final newline; the same analysis gives the same bytes."""
     return write_document(to_plain(analysis))
 
