@@ -232,12 +232,26 @@ class LineTime:
 
 
 @dataclass(frozen=True, slots=True)
+class CauseUse:
+    """An obstacle and the ns that the launch would take less without it, as in `model.causes.Cause`."""
+
+    obstacle: str
+    ns: float
+
+
+@dataclass(frozen=True, slots=True)
 class TimeUse:
-    """How long the launch takes and what holds it up; as in `model.time.Time`. `lines`: the costliest first."""
+    """How long the launch takes and what holds it up; as in `model.time.Time`. `lines`: the costliest first.
+
+    `ceiling_ns` is what DRAM alone would take for the bytes at the highest rate that was measured: `estimate_ns` over
+    it says how far the launch is from it, and `causes` why, the dearest first.
+    """
 
     estimate_ns: float
     bound: str
     parts_ns: Mapping[str, float]
+    ceiling_ns: float
+    causes: tuple[CauseUse, ...]
     error: TimeError
     lines: tuple[LineTime, ...]
     assumed: tuple[str, ...]

@@ -74,7 +74,7 @@ def describe_kernel(
         concurrency=describe_concurrency(model.pace),
         roofline=describe_roofline(model.pace),
         traffic=describe_traffic(model.traffic, places.sites),
-        time=describe_time(model.time, places.location),
+        time=describe_time(model, places.location),
         faults=tuple(_describe_fault(fault, places) for fault in execution.faults),
         findings=tuple(_describe_finding(finding, places) for finding in findings),
         limitations=tuple(_describe_limitation(limitation, places) for limitation in execution.limitations),
