@@ -14,6 +14,7 @@ from sectorwise.version import __version__
 
 COMMANDS: Final = {
     "access": "what one access of a warp costs, from an index expression or a layout, with a picture",
+    "advise": "which layout of records, mapping of a matrix-vector product or transpose is fastest, and why",
     "check": "what each memory instruction of a kernel costs, line by line",
     "explain": "the manual page of a rule",
     "occupancy": "how many blocks of a kernel an SM holds, what limits them, and what would change it",
