@@ -8,14 +8,15 @@ from sectorwise.errors import ArgumentError
 from sectorwise.frontends.cubin import CUBIN
 from sectorwise.frontends.cuda import CUDA
 from sectorwise.frontends.ptx import PTX
+from sectorwise.frontends.report import REPORT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from sectorwise.frontends.base import Frontend
 
-_READ = "CUDA C++ (.cu, .cuh), PTX (.ptx) and cubins (.cubin)"
-FRONTENDS: tuple[Frontend, ...] = (CUDA, PTX, CUBIN)
+_READ = "CUDA C++ (.cu, .cuh), PTX (.ptx), cubins (.cubin) and reports of Nsight Compute (.ncu-rep)"
+FRONTENDS: tuple[Frontend, ...] = (CUDA, PTX, CUBIN, REPORT)
 
 
 def choose_frontend(path: Path) -> Frontend:
