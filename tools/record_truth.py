@@ -9,7 +9,8 @@ Several launch files are recorded by one run of the profiler; then the output is
 
 The launch file is a JSON object `{"source": "copies.cu", "cases": [...]}`, a case an object with `name`, `kernel`,
 `grid`, `block`, `shared` and `args`. An argument is `{"kind": "buffer", "dtype", "size", "init"}` (init: zeros,
-arange, perm:SEED, uniform:SEED) or `{"kind": "scalar", "dtype", "value"}` or `{"kind": "struct", "fields": [...]}`. The kernels are read from
+arange, perm:SEED, uniform:SEED[:BELOW]), `{"kind": "scalar", "dtype", "value"}` or, of eight-byte fields,
+`{"kind": "struct", "fields": [...]}`. The kernels are read from
 `<source without suffix>.sm_90.cubin` beside the launch file, or from --cubin; where there is none, nvcc compiles the
 source. Every case gains a `measured` object: what the launch was given (`launch`), counters of the whole launch
 (`totals`), and the profiler's source view, one entry a memory instruction in program order (`memory_instructions`).

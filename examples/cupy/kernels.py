@@ -19,4 +19,6 @@ extern "C" __global__ void gather(const float *values, const int *places, float 
     "gather",
 )
 
-squared_distance = cupy.ElementwiseKernel("float32 x, float32 y", "float32 z", "z = (x - y) * (x - y)", "squared_distance")
+squared_distance = cupy.ElementwiseKernel(
+    "float32 x, float32 y", "float32 z", "z = (x - y) * (x - y)", "squared_distance"
+)

@@ -14,9 +14,10 @@ from sectorwise.errors import ArgumentError, CompileError, MissingToolError
 from sectorwise.frontends.base import Compilation, CompileRequest
 from sectorwise.frontends.cuda import CUDA, find_header_folders
 from sectorwise.frontends.nvrtc import Program, compile_program, load_nvrtc
-from sectorwise.frontends.objects import ObjectCompilation, ObjectLaunch
+from sectorwise.frontends.objects import ARGUMENTS, ObjectCompilation, ObjectLaunch
 from sectorwise.launch.config import BufferArgument, LaunchConfig, ScalarArgument, StructArgument
 from sectorwise.launch.dtypes import ELEMENT_TYPES, LONG_NAMES
+from sectorwise.source import read_source
 
 TESTED_VERSIONS: Final = ("14.2.0",)
 _INSTALL = "pip install 'sectorwise[cupy]' brings it; no GPU is needed"
@@ -68,11 +69,23 @@ def _compile_raw(kernel: Any, launch: ObjectLaunch, target: str) -> ObjectCompil
         raise ArgumentError(f"{launch.origin}: {kernel.name} needs threads: {kernel.name}[blocks, threads](...)")
     options = tuple(str(option) for option in kernel.options)
     request = CompileRequest(target, kernels=(kernel.name,), options=options)
-    made = CUDA.compile_text(Path(f"{kernel.name}.cupy.cu"), kernel.code, request)
-    config = LaunchConfig(
-        kernel.name, _read_grid(launch), launch.block, launch.dynamic_shared_bytes, tuple(launch.positional)
-    )
+    path, code = _place_code(kernel, launch.file)
+    made = CUDA.compile_text(path, code, request)
+    arguments = tuple(value for value in launch.positional if isinstance(value, ARGUMENTS))
+    if len(arguments) != len(launch.positional):
+        raise ArgumentError(f"{launch.origin}: {kernel.name} takes arrays and numbers, got {launch.positional}")
+    config = LaunchConfig(kernel.name, _read_grid(launch), launch.block, launch.dynamic_shared_bytes, arguments)
     return ObjectCompilation(made, config)
+
+
+def _place_code(kernel: Any, file: str | None) -> tuple[Path, str]:  # noqa: ANN401 - as above
+    """Return the kernel's source, at the lines of the Python file that has it, if that can be told."""
+    code: str = kernel.code
+    text = read_source(Path(file)).text if file is not None else ""
+    if text.count(code) != 1:
+        return Path(f"{kernel.name}.cupy.cu"), code
+    line = text[: text.index(code)].count("\n") + 1
+    return Path(f"{kernel.name}.cupy.cu"), f'#line {line} "{file}"\n{code}'
 
 
 def _read_grid(launch: ObjectLaunch) -> tuple[int, int, int]:
@@ -87,7 +100,10 @@ def _compile_elementwise(kernel: Any, launch: ObjectLaunch, target: str, version
     count = next(value.count for value in values if isinstance(value, BufferArgument))
     code = _PREAMBLE + _write_loop(kernel, values, count)
     nvrtc = load_nvrtc()
-    folders = [_find_headers(), *(_find_headers() / "cupy" / "_cccl" / name for name in ("libcudacxx", "thrust", "cub"))]
+    folders = [
+        _find_headers(),
+        *(_find_headers() / "cupy" / "_cccl" / name for name in ("libcudacxx", "thrust", "cub")),
+    ]
     options = (
         f"-arch={target}",
         "-lineinfo",
@@ -121,7 +137,9 @@ def _check_elementwise(kernel: Any, launch: ObjectLaunch) -> list[BufferArgument
     wanted = len(kernel.in_params) + len(kernel.out_params)
     where = f"{launch.origin}: {kernel.name}"
     if len(values) != wanted or len(launch.positional) != wanted:
-        raise ArgumentError(f"{where} takes {wanted} arrays or numbers, inputs and outputs, got {len(launch.positional)}")
+        raise ArgumentError(
+            f"{where} takes {wanted} arrays or numbers, inputs and outputs, got {len(launch.positional)}"
+        )
     counts = {value.count for value in values if isinstance(value, BufferArgument)}
     if len(counts) != 1:
         raise ArgumentError(f"{where}: arrays of one size are read, got {sorted(counts)} elements")

@@ -1,7 +1,8 @@
 """Turns a `@numba.cuda.jit` function and its arguments into a cubin and the parameters that arrays become.
 
-Numba compiles to PTX without a GPU, and nvJitLink assembles that. An array is passed as seven words for one dimension,
-two more for each further one: two of Python's own, the number of elements, the size of one, the address, shape, strides.
+Numba compiles to PTX without a GPU, and nvJitLink assembles that. An array of one dimension is passed as seven words,
+with two more for each further one: two of Python's own, the number of elements, the size of one, the address, the
+shape, the strides.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Final
 from sectorwise.errors import ArgumentError, CompileError, MissingToolError
 from sectorwise.frontends.base import Compilation
 from sectorwise.frontends.nvjitlink import assemble_ptx, load_nvjitlink
-from sectorwise.frontends.objects import ObjectCompilation, ObjectLaunch, read_text
+from sectorwise.frontends.objects import ObjectCompilation, ObjectLaunch
 from sectorwise.launch.config import BufferArgument, LaunchConfig, ScalarArgument
 from sectorwise.launch.dtypes import ELEMENT_TYPES, LONG_NAMES
 
@@ -49,8 +50,6 @@ def compile_numba(kernel: Any, launch: ObjectLaunch, target: str) -> tuple[Objec
         cubin=assemble_ptx(linker, ptx, f"{file} (PTX of {name})", target),
         target=target,
         compiler=f"Numba {version}, {linker.version}",
-        source_file=file,
-        source_text=read_text(file),
     )
     blocks = launch.grid(dict(values)) if callable(launch.grid) else launch.grid
     x, y, z = (*(int(size) for size in blocks), 1, 1)[:3]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sectorwise.launch.config import (
@@ -15,8 +14,6 @@ from sectorwise.launch.config import (
     ScalarArgument,
     StructArgument,
 )
-
-from sectorwise.source import read_source
 
 if TYPE_CHECKING:
     from sectorwise.frontends.base import Compilation
@@ -45,6 +42,8 @@ class ObjectLaunch:
     named: Mapping[str, Value] = field(default_factory=dict)
     config: int | None = None
     origin: str = "launch"
+    file: str | None = None
+    """The Python file with the kernel, where it is known: CuPy's kernels do not know theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +52,3 @@ class ObjectCompilation:
 
     compilation: Compilation
     launch: LaunchConfig
-
-
-def read_text(file: str) -> str | None:
-    """Return the text of a kernel's file, None where it has none (a notebook's cell)."""
-    path = Path(file)
-    return read_source(path).text if path.is_file() else None

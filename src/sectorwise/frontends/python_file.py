@@ -65,6 +65,7 @@ class PythonFrontend:
             named=plain,
             config=config,
             origin=launch.span.origin if launch.span is not None else file.name,
+            file=str(file.resolve()),
         )
         return compile_object(kernel, wanted, target)
 
@@ -118,7 +119,7 @@ def _import_file(file: Path) -> object:
     except ModuleNotFoundError as error:
         sys.modules.pop(key, None)
         raise _explain_missing(file, error) from None
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the person's own file may raise anything
         sys.modules.pop(key, None)
         shown = "".join(traceback.format_exception(error, limit=-4)).rstrip()
         raise ArgumentError(f"{file} raises when it is imported:\n{shown}") from None

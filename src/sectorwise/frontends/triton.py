@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sectorwise.errors import ArgumentError, CompileError, MissingToolError, SectorwiseError
 from sectorwise.frontends.base import Compilation
-from sectorwise.frontends.objects import ObjectCompilation, ObjectLaunch, read_text
+from sectorwise.frontends.objects import ObjectCompilation, ObjectLaunch
 from sectorwise.launch.config import BufferArgument, Contents, LaunchConfig, PointerArgument, ScalarArgument
 from sectorwise.launch.dtypes import ELEMENT_TYPES
 
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 TESTED_VERSIONS: Final = ("3.9.0",)
 _INSTALL = "pip install 'sectorwise[triton]' brings it; no GPU is needed"
 _TRITON_NAMES = {
-    **{"f64": "fp64", "f32": "fp32", "f16": "fp16", "bf16": "bf16"},
+    "f64": "fp64",
+    "f32": "fp32",
+    "f16": "fp16",
+    "bf16": "bf16",
     **{f"{sign}{bits}": f"{sign}{bits}" for sign in "iu" for bits in (8, 16, 32, 64)},
 }
 _NAMES = {name: dtype for dtype, name in _TRITON_NAMES.items()} | {"i1": "u8", "u1": "u8"}
@@ -94,8 +97,6 @@ def compile_triton(kernel: Any, launch: ObjectLaunch, target: str) -> tuple[Obje
                 cubin=_assemble(function, compiled),
                 target=f"sm_{capability}",
                 compiler=f"Triton {version}",
-                source_file=function.fn.__code__.co_filename,
-                source_text=read_text(function.fn.__code__.co_filename),
             )
             made.append(ObjectCompilation(compilation, _make_launch(compiled, variant, bound, label)))
     return tuple(made)

@@ -18,9 +18,10 @@ The grammar, with spaces anywhere between the words:
     contents   zeros | arange | perm(seed) | uniform(seed [, below]) | noise | @file.npy | @"a file.npy"
     types      f64 f32 f16 bf16 i64 i32 i16 i8 u64 u32 u16 u8, also spelled float32, uint8 and so on
 
-`kernel[dimensions, dimensions](...)`, as Python launches, is read as well. Numbers may be computed, `1 << 20`, `(n + 255) / 256`, and take the suffixes K, M and G (powers of 1,024). A name in
-a computation is the scalar argument of that name, wherever it stands: `copy<<<n / 256, 256>>>(f32[n], f32[n], n=4096)`.
-After `with`, a buffer is the contents of the module variable itself: `with table=i32[16]=arange, scale=f32(0.5)`.
+`kernel[dimensions, dimensions](...)`, as Python launches, is read as well. Numbers may be computed, `1 << 20`,
+`(n + 255) / 256`, and take the suffixes K, M and G (powers of 1,024). A name in a computation is the scalar argument of
+that name, wherever it stands: `copy<<<n / 256, 256>>>(f32[n], f32[n], n=4096)`. After `with`, a buffer is the contents
+of the module variable itself: `with table=i32[16]=arange, scale=f32(0.5)`.
 """
 
 from __future__ import annotations
