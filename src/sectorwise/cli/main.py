@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "explain": "the manual page of a rule",
     "occupancy": "how many blocks of a kernel an SM holds, what limits them, and what would change it",
     "rules": "the rules that kernels are checked by",
+    "run": "a Python script, whose Triton, Numba and CuPy kernels are analysed instead of run",
     "verify": "what a GPU counts for a kernel, beside what was predicted",
 }
 """Each command is the function of its own name in the module of its own name; it is imported when it is called."""
