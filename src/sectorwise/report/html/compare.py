@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _CLASSES: Final = {"k": "k", "t": "ty", "c": "c", "p": "p", "s": "s", "n": "num", "f": "fn", "b": "bi", "": ""}
 _TONES: Final = {"GOOD": "good", "BAD": "bad", "UNKNOWN": "unknown"}
 _LEAST_NS: Final = 0.5
+_LEAST_SHARE: Final = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ def _list_causes(causes: tuple[CauseChange, ...]) -> Iterator[_Cause]:
             change=sizes[id(each)] if known and abs(sizes[id(each)]) >= _LEAST_NS else 0.0,
             width=round(100 * abs(sizes[id(each)]) / longest, 2),
             text=write_ns_change(each.ns_before, each.ns_after),
-            share="" if each.share is None else f"{100 * each.share:.0f} %",
+            share="" if each.share is None or abs(each.share) < _LEAST_SHARE else f"{100 * each.share:.0f} %",
         )
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from sectorwise.analysis.data import Analysis
 
-MODULES: Final = (
-    *("dom.js", "theme.js", "figures.js", "model.js", "warp.js", "charts.js", "code.js", "inspector.js", "main.js"),
+MODULES: Final = tuple(
+    f"{name}.js" for name in ("dom", "theme", "figures", "model", "warp", "charts", "code", "inspector", "main")
 )
 """The scripts of a report, each after those that it imports from."""
 
@@ -39,6 +39,11 @@ def render_body(template: str, modules: Sequence[str], **values: object) -> str:
 
     script = Markup(bundle(modules))  # noqa: S704 - our own
     return _make_environment().get_template(template).render(script=script, **values)
+
+
+def render_fragment(template: str, **values: object) -> str:
+    """A piece of markup that stands in a page of somebody else, such as a notebook."""
+    return _make_environment().get_template(template).render(**values)
 
 
 def wrap(title: str, body: str) -> str:
