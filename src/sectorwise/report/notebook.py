@@ -23,6 +23,8 @@ _WORD_BYTES: Final = 4
 _SECTOR_WORDS: Final = 8
 _LINE_WORDS: Final = 32
 _MOST_ROWS: Final = 32
+_GAP_PIXELS: Final = 8
+_USED, _MOVED, _IDLE = "#2f7fc1", "#f0b48f", "#80808030"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +147,12 @@ def _draw(picture: Picture) -> object:
 
     rows = _list_lines(picture) if picture.scene is Scene.SECTORS else _list_passes(picture)
     shown = rows[:_MOST_ROWS]
-    parts = [
-        f'<rect x="{12 * column + (8 if picture.scene is Scene.SECTORS else 0) * (column // _SECTOR_WORDS)}" '
-        f'y="{11 * number}" width="10.6" height="9.6" fill="{color}"/>'
-        for number, row in enumerate(shown)
-        for column, color in enumerate(row)
-    ]
+    apart = _GAP_PIXELS if picture.scene is Scene.SECTORS else 0
+    parts: list[str] = []
+    for number, row in enumerate(shown):
+        at = [12 * column + apart * (column // _SECTOR_WORDS) for column in range(_LINE_WORDS)]
+        parts += [_draw_cell(x, number, 94.6, _IDLE) for x in at[::_SECTOR_WORDS]]
+        parts += [_draw_cell(x, number, 10.6, color) for x, color in zip(at, row, strict=True) if color is not None]
     height = 11 * len(shown) + (14 if len(rows) > len(shown) else 0)
     if len(rows) > len(shown):
         parts.append(f'<text x="0" y="{height - 3}">and {len(rows) - len(shown)} more</text>')
@@ -160,11 +162,12 @@ def _draw(picture: Picture) -> object:
     )
 
 
-_USED, _MOVED, _IDLE = "#2f7fc1", "#f0b48f", "#80808030"
+def _draw_cell(x: float, row: int, width: float, color: str) -> str:
+    return f'<rect x="{x}" y="{11 * row}" width="{width}" height="9.6" fill="{color}"/>'
 
 
-def _list_lines(picture: Picture) -> list[list[str]]:
-    """A row for each line touched: words that are used, moved with them, or left alone."""
+def _list_lines(picture: Picture) -> list[list[str | None]]:
+    """A row for each line touched, a colour for each of its words: used, moved with them, or (None) left alone."""
     used = {
         byte // _WORD_BYTES
         for place in picture.lanes
@@ -174,16 +177,16 @@ def _list_lines(picture: Picture) -> list[list[str]]:
     sectors = {word // _SECTOR_WORDS for word in used}
     return [
         [
-            _USED if word in used else _MOVED if word // _SECTOR_WORDS in sectors else _IDLE
+            _USED if word in used else _MOVED if word // _SECTOR_WORDS in sectors else None
             for word in range(line * _LINE_WORDS, (line + 1) * _LINE_WORDS)
         ]
         for line in sorted({word // _LINE_WORDS for word in used})
     ]
 
 
-def _list_passes(picture: Picture) -> list[list[str]]:
+def _list_passes(picture: Picture) -> list[list[str | None]]:
     """A row for each pass: of every bank one word of the lanes that go together."""
-    rows = []
+    rows: list[list[str | None]] = []
     words_a_lane = max(1, picture.width_bytes // _WORD_BYTES)
     for first in range(0, len(picture.lanes), picture.lanes_per_pass):
         banks: dict[int, list[int]] = {bank: [] for bank in range(_LINE_WORDS)}
@@ -193,5 +196,5 @@ def _list_passes(picture: Picture) -> list[list[str]]:
                 if word not in banks[word % _LINE_WORDS]:
                     banks[word % _LINE_WORDS].append(word)
         depth = max(map(len, banks.values()))
-        rows += [[_USED if len(banks[bank]) > deep else _IDLE for bank in banks] for deep in range(depth)]
+        rows += [[_USED if len(banks[bank]) > deep else None for bank in banks] for deep in range(depth)]
     return rows
