@@ -9,13 +9,11 @@ from sectorwise.analysis.data import (
     Coverage,
     FaultReport,
     FindingReport,
-    InstructionUse,
     KernelAnalysis,
     Launch,
     LimitationReport,
     MemorySite,
     Output,
-    PatternUse,
     ResourceUse,
 )
 from sectorwise.analysis.describe_pace import (
@@ -26,6 +24,7 @@ from sectorwise.analysis.describe_pace import (
     describe_traffic,
     describe_waves,
 )
+from sectorwise.analysis.instructions import InstructionUse, PatternUse
 from sectorwise.binary.ir import Location
 from sectorwise.counting.request import Operation, Space
 from sectorwise.launch.dtypes import ELEMENT_TYPES
@@ -75,7 +74,7 @@ def describe_kernel(
         concurrency=describe_concurrency(model.pace),
         roofline=describe_roofline(model.pace),
         traffic=describe_traffic(model.traffic, places.sites),
-        time=describe_time(model.time, places.location),
+        time=describe_time(model, places.location),
         faults=tuple(_describe_fault(fault, places) for fault in execution.faults),
         findings=tuple(_describe_finding(finding, places) for finding in findings),
         limitations=tuple(_describe_limitation(limitation, places) for limitation in execution.limitations),
