@@ -15,6 +15,7 @@ from sectorwise.cli.output import describe_page, write_text
 from sectorwise.cli.profile import refuse_options, show_report
 from sectorwise.cli.progress import show_progress
 from sectorwise.cli.settings import FAIL_ON, read_settings
+from sectorwise.cli.sizes import parse_size
 from sectorwise.cli.verdict import judge
 from sectorwise.frontends.library import LIBRARY, list_kernels
 from sectorwise.frontends.report import REPORT_SUFFIX
@@ -118,6 +119,11 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     help="Run every block that no proof covers, however long it takes: nothing is sampled.",
 )
 @click.option(
+    "--memory",
+    metavar="SIZE",
+    help="What running may take of memory, 512M or 4G; the counts are the same.  [default: what it needs]",
+)
+@click.option(
     "--step-limit",
     type=click.IntRange(min=1),
     default=ExecutionOptions().step_limit,
@@ -143,6 +149,7 @@ def check(
     output: Path | None,
     caches: bool,
     all_blocks: bool,
+    memory: str | None,
     step_limit: int,
 ) -> None:
     """Execute the kernels of SOURCE and show what each memory instruction costs.
@@ -177,7 +184,7 @@ def check(
             kernel=kernel,
             macros=macros,
             include_folders=folders,
-            options=choose_options(step_limit, all_blocks=all_blocks),
+            options=choose_options(step_limit, memory, all_blocks=all_blocks),
             select=split_codes(select) or settings.select,
             ignore=split_codes(ignore) or settings.ignore,
             remedies=remedies,
@@ -193,10 +200,15 @@ def check(
         raise click.exceptions.Exit(EXIT_FINDINGS)
 
 
-def choose_options(step_limit: int, *, all_blocks: bool) -> ExecutionOptions:
-    """How to run."""
+def choose_options(step_limit: int, memory: str | None, *, all_blocks: bool) -> ExecutionOptions:
+    """How to run: of the memory allowed half is for what buffers hold, half for the state of what runs."""
     options = ExecutionOptions(step_limit=step_limit)
-    return replace(options, sample_above=None) if all_blocks else options
+    if all_blocks:
+        options = replace(options, sample_above=None)
+    if memory is None:
+        return options
+    half = max(1, parse_size(memory, "--memory") // 2)
+    return replace(options, memory_bytes=half, budget_bytes=min(options.budget_bytes, half))
 
 
 def _list_library(source: Path, form: str) -> str:

@@ -169,7 +169,8 @@ class ExecutionOptions:
     meet the default. `observers` see every memory request as it is issued. `engine` chooses who runs it. `work_limit`
     ends the reference engine when it has run so many instructions, each by as many warps as there are (WorkLimitError).
     Blocks that no proof covers are sampled where all would run more than `sample_above` warp instructions, counting
-    those that compute something (a second of one core runs about 10 million); None runs them all, however many.
+    those that compute something (a second of one core runs about 10 million); None runs them all, however many. What
+    machine code reads of buffers may take `memory_bytes` (None: any), else it ends with a MemoryBudgetError.
     """
 
     step_limit: int = 2_000_000
@@ -178,3 +179,4 @@ class ExecutionOptions:
     engine: Engine = Engine.AUTOMATIC
     work_limit: int | None = None
     sample_above: int | None = 1 << 24
+    memory_bytes: int | None = None
