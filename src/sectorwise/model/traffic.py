@@ -52,7 +52,7 @@ class SiteTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What a launch moves between the levels, caches cold when it begins.
+    """What a launch moves between the levels; its L2 is `warm` from the same launch before, or empty.
 
     `l1_hit_sectors` are sectors of global loads that L1 has, or is waiting for. `l2_sectors_read_from_sm` is what
     reaches the L2 from the SMs, `l2_sectors_fabric_read` what crosses between its halves, `l2_sectors_read` both.
@@ -74,6 +74,7 @@ class Traffic:
     passes: Mapping[int, float]
     hottest_lanes: int
     window_blocks: int
+    warm: bool
     borrowed: bool
     assumed: tuple[str, ...]
 
@@ -99,12 +100,18 @@ def open_window_of(bound: BoundLaunch, execution: Execution, occupancy: Occupanc
 
 
 def estimate_traffic(
-    bound: BoundLaunch, execution: Execution, occupancy: Occupancy, window: Window | None = None
+    bound: BoundLaunch,
+    execution: Execution,
+    occupancy: Occupancy,
+    window: Window | None = None,
+    *,
+    warm: bool = False,
 ) -> Traffic | None:
     """Follow some blocks of the launch through the caches; None where an address is not known.
 
     The blocks are run again by the reference engine, a wave of them or several where they are short; of long ones one
-    is run and the others lie like it. L1 is followed on some SMs, the L2 on some of the lines.
+    is run and the others lie like it. L1 is followed on some SMs, the L2 on some of the lines. The L2 is empty, or
+    `warm` from the same launch before; L1 is empty when a launch begins.
     """
     sites = [site for site in execution.sites if site.access.space in _CACHED_SPACES]
     if any(site.unknown_because is not None for site in sites):
@@ -129,10 +136,11 @@ def estimate_traffic(
         hints={each.index: hint for each in bound.kernel.instructions if (hint := read_hint(each.modifiers))},
         l1_lifetimes_ticks=l1.lifetimes_ticks,
     )
-    l2 = simulate_l2(window, placement, roles, setup)
+    rest = bound.launch.blocks_total / window.blocks - 1
+    l2 = simulate_l2(window, placement, roles, setup, warmed_by=2 * rest if warm else None)
     if window.shifts is not None:
         assumed = (*assumed, "one block was followed; the others lie like it, each of its arrays elsewhere")
-    return _sum_up(_Parts(bound, sites, window, l1, l2, behaviour), assumed)
+    return _sum_up(_Parts(bound, sites, window, l1, l2, behaviour, warm), assumed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +151,7 @@ class _Parts:
     l1: L1Result
     l2: L2Result
     behaviour: CacheBehaviour
+    warm: bool
 
 
 def _find_behaviour(device: DeviceSpec) -> tuple[CacheBehaviour, tuple[str, ...]]:
@@ -192,6 +201,7 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
             parts.window.lines.hottest_lanes * parts.bound.launch.blocks_total / _count_followed(parts)
         ),
         window_blocks=parts.window.blocks,
+        warm=parts.warm,
         borrowed=parts.bound.device.caches is None,
         assumed=assumed,
     )
@@ -211,8 +221,12 @@ def _fit_to_counts(flow: Flow, parts: _Parts) -> Flow:
     def scale(counts: Mapping[int, float], factors: Mapping[int, float]) -> dict[int, float]:
         return {instruction: count * factors.get(instruction, 1.0) for instruction, count in counts.items()}
 
+    stores = [site for site in parts.sites if site.access.operation is Operation.STORE]
+    by_stored = sum(_count_asked(site) for site in stores) / flow.stored if stores and flow.stored else 1.0
     return replace(
         flow,
+        kept_writes=flow.kept_writes * by_stored,
+        dram_written=flow.dram_written * by_stored,
         read=scale(flow.read, by_filled),
         crossed=scale(flow.crossed, by_asked),
         kept_reads=scale(flow.kept_reads, by_asked),
@@ -241,7 +255,10 @@ def _count_written(parts: _Parts, flow: Flow, *, whole: bool) -> float:
     # What lay there before is as likely young as old: none of it goes while half of the L2 is free.
     before = parts.behaviour.dirty_before_bytes * min(1.0, max(0.0, 2 * kept / size - 1))
     if whole:
-        return flow.dram_written * SECTOR_BYTES + before
+        return flow.dram_written * SECTOR_BYTES + (0.0 if parts.warm else before)
+    if parts.warm:
+        # Launch after launch, what is stored is written sooner or later, unless all of it stays where it is.
+        return flow.kept_writes * SECTOR_BYTES if kept > size else 0.0
     stored = flow.kept_writes * SECTOR_BYTES
     if kept <= size:
         return before
