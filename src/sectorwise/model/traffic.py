@@ -210,12 +210,17 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
 def _fit_to_counts(flow: Flow, parts: _Parts) -> Flow:
     """The flow of each instruction in proportion to what it is known to ask for, and to miss in L1.
 
-    The L2 is followed for a sample of the lines: an array of few lines, asked for often, may be in it too often. What
-    comes from DRAM does not depend on how well L1 was followed for these lines; what the L2 reads does.
+    Loads that no block of the window came to are taken to be like all others together. The L2 is followed for a sample
+    of the lines: an array of few lines, asked for often, may be in it too often. What comes from DRAM does not depend
+    on how well L1 was followed for these lines; what the L2 reads does.
     """
     asked = {site.instruction: _count_asked(site) for site in parts.sites}
-    by_asked = {i: asked[i] / count for i, count in flow.asked.items() if count and i in asked}
-    filled = {i: asked[i] * (1 - parts.l1.hit_share(i)) for i in by_asked}
+    seen = {i: asked[i] / count for i, count in flow.asked.items() if count and i in asked}
+    loads = {site.instruction for site in parts.sites if site.access.operation in _LOADS}
+    known = sum(asked[i] for i in seen if i in loads)
+    growth = sum(asked[i] for i in loads) / known if known else 1.0
+    by_asked = {i: factor * growth if i in loads else factor for i, factor in seen.items()}
+    filled = {i: growth * asked[i] * (1 - parts.l1.hit_share(i)) for i in seen if i in loads}
     by_filled = {i: filled[i] / count for i, count in flow.filled.items() if count and i in filled}
 
     def scale(counts: Mapping[int, float], factors: Mapping[int, float]) -> dict[int, float]:
@@ -295,9 +300,14 @@ def _describe_site(site: Site, l1: L1Result, flow: Flow) -> SiteTraffic:
     asked = _count_asked(site)
     hits = asked * l1.hit_share(site.instruction)
     filled = flow.filled.get(site.instruction, 0.0)
-    missed = flow.missed.get(site.instruction, 0.0) / filled if filled else 0.0
+    if site.instruction in flow.asked:
+        missed = flow.missed.get(site.instruction, 0.0) / filled if filled else 0.0
+        waited = flow.waited.get(site.instruction, 0.0) / filled if filled else 0.0
+    else:
+        together = sum(flow.filled.values())
+        missed = sum(flow.missed.values()) / together if together else 0.0
+        waited = sum(flow.waited.values()) / together if together else 0.0
     dram = (asked - hits) * missed
-    waited = flow.waited.get(site.instruction, 0.0) / filled if filled else 0.0
     return SiteTraffic(site.instruction, asked, hits, asked - hits - dram, dram, (asked - hits) * waited)
 
 
