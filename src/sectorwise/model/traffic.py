@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from sectorwise.counting.request import Operation, Space
 from sectorwise.device import load_device
 from sectorwise.errors import UnsupportedDeviceError
@@ -138,9 +140,10 @@ def estimate_traffic(
     )
     rest = bound.launch.blocks_total / window.blocks - 1
     l2 = simulate_l2(window, placement, roles, setup, warmed_by=2 * rest if warm else None)
+    seen = frozenset(np.unique(window.lines.instruction).tolist())
     if window.shifts is not None:
         assumed = (*assumed, "one block was followed; the others lie like it, each of its arrays elsewhere")
-    return _sum_up(_Parts(bound, sites, window, l1, l2, behaviour, warm), assumed)
+    return _sum_up(_Parts(bound, sites, window, l1, l2, behaviour, warm, seen), assumed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +155,8 @@ class _Parts:
     l2: L2Result
     behaviour: CacheBehaviour
     warm: bool
+    seen: frozenset[int]
+    """Instructions that a block of the window came to."""
 
 
 def _find_behaviour(device: DeviceSpec) -> tuple[CacheBehaviour, tuple[str, ...]]:
@@ -186,7 +191,7 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
     rest = parts.bound.launch.blocks_total / parts.window.blocks - 1
     flow = _fit_to_counts(_extrapolate(parts.l2.first, parts.l2.second, 2 * rest), parts)
     loads = [site for site in parts.sites if site.access.operation in _LOADS]
-    sites = tuple(_describe_site(site, parts.l1, flow) for site in loads)
+    sites = tuple(_describe_site(site, parts, flow) for site in loads)
     hits = sum(each.l1_hits for each, site in zip(sites, loads, strict=True) if site.access.space is not Space.LOCAL)
     return Traffic(
         l1_hit_sectors=round(hits),
@@ -210,14 +215,15 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
 def _fit_to_counts(flow: Flow, parts: _Parts) -> Flow:
     """The flow of each instruction in proportion to what it is known to ask for, and to miss in L1.
 
-    Loads that no block of the window came to are taken to be like all others together. The L2 is followed for a sample
-    of the lines: an array of few lines, asked for often, may be in it too often. What comes from DRAM does not depend
-    on how well L1 was followed for these lines; what the L2 reads does.
+    Loads that no block of the window came to are taken to be like all others together; those of which no line is in
+    the sample have few lines, which DRAM gives once. The L2 is followed for a sample of the lines: an array of few
+    lines, asked for often, may be in it too often. What comes from DRAM does not depend on how well L1 was followed
+    for these lines; what the L2 reads does.
     """
     asked = {site.instruction: _count_asked(site) for site in parts.sites}
     seen = {i: asked[i] / count for i, count in flow.asked.items() if count and i in asked}
     loads = {site.instruction for site in parts.sites if site.access.operation in _LOADS}
-    known = sum(asked[i] for i in seen if i in loads)
+    known = sum(asked[i] for i in loads & parts.seen)
     growth = sum(asked[i] for i in loads) / known if known else 1.0
     by_asked = {i: factor * growth if i in loads else factor for i, factor in seen.items()}
     filled = {i: growth * asked[i] * (1 - parts.l1.hit_share(i)) for i in seen if i in loads}
@@ -296,11 +302,11 @@ def _extrapolate(first: Flow, second: Flow, rest: float) -> Flow:
     )
 
 
-def _describe_site(site: Site, l1: L1Result, flow: Flow) -> SiteTraffic:
+def _describe_site(site: Site, parts: _Parts, flow: Flow) -> SiteTraffic:
     asked = _count_asked(site)
-    hits = asked * l1.hit_share(site.instruction)
+    hits = asked * parts.l1.hit_share(site.instruction)
     filled = flow.filled.get(site.instruction, 0.0)
-    if site.instruction in flow.asked:
+    if site.instruction in parts.seen:
         missed = flow.missed.get(site.instruction, 0.0) / filled if filled else 0.0
         waited = flow.waited.get(site.instruction, 0.0) / filled if filled else 0.0
     else:
