@@ -67,6 +67,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     remedies: bool = False,
     keep_outputs: bool = False,
     follow_caches: bool = False,
+    warm: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Analysis:
     """Execute launches of the kernels of a file, every lane of them, and count what their memory instructions do.
@@ -77,8 +78,9 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     the launches of one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `select` and `ignore` are
     codes of rules or their beginnings (`SW2`); all rules are checked where `select` is empty. `remedies` looks for
     changes of a `.cu` file that cost less and change no value, by compiling and executing them. `keep_outputs` keeps
-    the final buffers in `outputs`. With `follow_caches` there is `traffic`, too, which takes about a second a launch.
-    `progress` is called with the blocks executed so far and in all.
+    the final buffers in `outputs`. With `follow_caches` there are `traffic` and `time`, too, which takes about a second
+    a launch; the L2 is empty before it, or `warm` from the same launch. `progress` is called with the blocks executed
+    so far and in all.
 
     Raises:
         SectorwiseError: one of its kinds, with a text for people, where the work cannot go on.
@@ -101,7 +103,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     # Every launch is checked before the first one runs: a typing error must not cost a long run.
     bound = [bind_launch(job.cubin, job.compilation, job.config, spec) for job in jobs]
     options = options or ExecutionOptions()
-    models = execute_all(bound, options, progress, follow_caches=follow_caches)
+    models = execute_all(bound, options, progress, follow_caches=follow_caches, warm=warm)
     run = make_runner(path, request, spec, options) if remedies and isinstance(frontend, CudaFrontend) else None
 
     def name(file: str) -> str:
@@ -184,6 +186,7 @@ def execute_all(
     progress: Callable[[int, int], None] | None,
     *,
     follow_caches: bool = False,
+    warm: bool = False,
 ) -> Iterator[KernelModel]:
     """Execute the launches one after the other, and say what follows from the counts of each.
 
@@ -193,7 +196,7 @@ def execute_all(
     before = 0
     for bound in launches:
         execution = execute(bound, options, _shift(progress, before, total))
-        yield model_kernel(bound, execution, follow_caches=follow_caches)
+        yield model_kernel(bound, execution, follow_caches=follow_caches, warm=warm)
         before += bound.launch.blocks_total
 
 

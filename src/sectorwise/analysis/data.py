@@ -210,6 +210,7 @@ class TrafficUse:
     dram_bytes_write: int
     certainty: Certainty
     sites: tuple[SiteTrafficUse, ...]
+    cache: str
     blocks_followed: int
     assumed: tuple[str, ...]
 
