@@ -12,7 +12,7 @@ from sectorwise.binding import bind
 from sectorwise.device import load_device
 from sectorwise.frontends.nvrtc import Program, compile_program, load_nvrtc
 from sectorwise.launch.config import BufferArgument, BytesArgument, Contents, LaunchConfig
-from sectorwise.machine.execution import ExecutionOptions
+from sectorwise.machine.execution import ExecutionOptions, Order
 from sectorwise.machine.numpy_engine import execute
 from tools.fuzz.generate import write_file
 from tools.fuzz.inputs import make_scalars
@@ -56,8 +56,8 @@ def read_kernels(cubin: bytes) -> dict[str, Kernel]:
     return {kernel.name: kernel for kernel in read_cubin(cubin, "fuzz.cubin").kernels}
 
 
-def run_on_engine(fuzz: FuzzKernel, kernel: Kernel) -> Outcome:
-    """Execute the kernel with its inputs."""
+def run_on_engine(fuzz: FuzzKernel, kernel: Kernel, order: Order = Order.LOWEST) -> Outcome:
+    """Execute the kernel with its inputs; `order` is that of lanes that have parted."""
     read, written, scratch = make_buffers(fuzz.seed, fuzz.threads_total, fuzz.slots)
     arguments: tuple[Argument, ...] = (
         *(BufferArgument("u32", words.size, Contents("array", array=words)) for words in (read, written, scratch)),
@@ -65,6 +65,6 @@ def run_on_engine(fuzz: FuzzKernel, kernel: Kernel) -> Outcome:
     )
     launch = LaunchConfig(fuzz.name, (fuzz.blocks, 1, 1), (fuzz.threads, 1, 1), 0, arguments)
     bound = bind(kernel, launch, load_device(DEVICE))
-    execution = execute(bound, ExecutionOptions(step_limit=STEP_LIMIT))
+    execution = execute(bound, ExecutionOptions(step_limit=STEP_LIMIT, order=order))
     words = execution.read_buffer(1).view(np.uint32).reshape(fuzz.slots, fuzz.threads_total)
     return Outcome(words, execution.read_buffer(2).view(np.uint32), kernel, execution)
