@@ -235,9 +235,12 @@ def _call(batch: Batch, frame: Frame, window: Window, instruction: Instruction, 
     else:
         places = _indirect_places(batch, frame, window, instruction)
         inside = places < len(batch.tally.program.kernel.instructions)
-        if inside[unpack(taken)].all():
+        if _is_target_unknown(frame, window, instruction, taken):
+            name = "a function that is not known"
+        elif inside[unpack(taken)].all():
             return _go(batch, frame, taken, places, behind)
-        name = _name_external(batch, frame, window, instruction)
+        else:
+            name = _name_external(batch, frame, window, instruction)
     if name == "__assertfail":
         _trap(batch, frame, taken, instruction, "an assertion fails here")
         return None
@@ -249,6 +252,17 @@ def _call(batch: Batch, frame: Frame, window: Window, instruction: Instruction, 
         if window.rows is not None:
             window.written.add(register)
     return behind
+
+
+def _is_target_unknown(frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> bool:
+    """Whether some lane's call goes to an address of which nothing is known."""
+    level: Levels | None = None
+    for operand in instruction.operands:
+        if isinstance(operand, Register) and operand.index != ZERO_REGISTER:
+            first = register_slot(operand)
+            level = join(level, join(window.taints.get(first), window.taints.get(first + 1)))
+    lanes = unpack(taken)
+    return level is not None and bool(collect(np.broadcast_to(level, lanes.shape), lanes) & UNKNOWN)
 
 
 def _trap(batch: Batch, frame: Frame, taken: Masks, instruction: Instruction, what: str) -> None:
