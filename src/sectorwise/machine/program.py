@@ -31,8 +31,25 @@ if TYPE_CHECKING:
 
     Action = Callable[[Port[Any]], None]
 
+# Instructions on mbarriers, clusters and whole ranges of memory, behind which lanes may have to wait.
+ASYNCHRONOUS = frozenset(
+    (
+        "ARRIVES",
+        "STAS",
+        "SYNCS",
+        "UBLKCP",
+        "UBLKPF",
+        "UBLKRED",
+        "UCGABAR_ARV",
+        "UCGABAR_WAIT",
+        "UTCBAR",
+        "UTMALDG",
+        "UTMAREDG",
+        "UTMASTG",
+    )
+)
 # Instructions that decide where lanes go next; they end a basic block.
-TERMINATORS = frozenset(
+TERMINATORS = ASYNCHRONOUS | frozenset(
     (
         "BRA",
         "BRX",
@@ -49,15 +66,6 @@ TERMINATORS = frozenset(
         "BAR",
         "KILL",
         "BPT",
-        "SYNCS",
-        "ARRIVES",
-        "UBLKCP",
-        "UBLKRED",
-        "UBLKPF",
-        "UTMALDG",
-        "UTMASTG",
-        "UTMAREDG",
-        "UTCBAR",
     )
 )
 # Instructions that only the engine can run, since they work on convergence state; lanes go on behind them.

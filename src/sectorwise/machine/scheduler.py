@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sectorwise.machine.cluster_barriers import release_clusters
 from sectorwise.machine.convergence import State, meet, release_barriers
 from sectorwise.machine.execution import Order
 from sectorwise.machine.frame import Frame
@@ -25,6 +26,7 @@ def settle(batch: Batch) -> None:
     """Lets go of all groups that wait for nothing any more."""
     batch.groups = meet(batch.groups, batch.live)
     batch.groups = release_barriers(batch.groups, batch.live, batch.warps_per_block, batch.arrived)
+    release_clusters(batch)
     batch.unsettled = False
 
 
