@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Operation, Space
     from sectorwise.findings import Evidence, Remedy, Severity
-    from sectorwise.machine.execution import Certainty, FaultKind
+    from sectorwise.machine.execution import Certainty, FaultKind, Sampling
     from sectorwise.model.cliffs import Step
     from sectorwise.model.concurrency import Bound
     from sectorwise.model.occupancy import Limiter
@@ -71,21 +71,6 @@ class ResourceUse:
 
 
 @dataclass(frozen=True, slots=True)
-class SampledBlocks:
-    """Blocks that ran in place of others of which no proof says that they do the same.
-
-    They are corners, edges and, between, blocks that are spread evenly. `blocks` are linear indices; they stand for
-    `of` blocks, themselves among them. `change` is how far the last doubling of the sample moved any count, as a
-    fraction; `instructions` how many warp instructions all of them would run.
-    """
-
-    blocks: tuple[int, ...]
-    of: int
-    change: float
-    instructions: int
-
-
-@dataclass(frozen=True, slots=True)
 class Coverage:
     """How much of the launch and of the kernel the numbers stand for.
 
@@ -100,7 +85,7 @@ class Coverage:
     sites: int
     sites_unknown: int
     sites_not_issued: int
-    sampled: SampledBlocks | None = None
+    sampled: Sampling | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,12 +232,26 @@ class LineTime:
 
 
 @dataclass(frozen=True, slots=True)
+class CauseUse:
+    """An obstacle and the ns that the launch would take less without it, as in `model.causes.Cause`."""
+
+    obstacle: str
+    ns: float
+
+
+@dataclass(frozen=True, slots=True)
 class TimeUse:
-    """How long the launch takes and what holds it up; as in `model.time.Time`. `lines`: the costliest first."""
+    """How long the launch takes and what holds it up; as in `model.time.Time`. `lines`: the costliest first.
+
+    `ceiling_ns` is what DRAM alone would take for the bytes at the highest rate that was measured: `estimate_ns` over
+    it says how far the launch is from it, and `causes` why, the dearest first.
+    """
 
     estimate_ns: float
     bound: str
     parts_ns: Mapping[str, float]
+    ceiling_ns: float
+    causes: tuple[CauseUse, ...]
     error: TimeError
     lines: tuple[LineTime, ...]
     assumed: tuple[str, ...]

@@ -12,11 +12,12 @@ import click
 from sectorwise.analysis.baseline import read_baseline, write_baseline
 from sectorwise.analyze import DEFAULT_DEVICE, analyze
 from sectorwise.cli.output import describe_page, write_text
-from sectorwise.cli.profile import REPORT_SUFFIX, show_report
+from sectorwise.cli.profile import refuse_options, show_report
 from sectorwise.cli.progress import show_progress
 from sectorwise.cli.settings import FAIL_ON, read_settings
 from sectorwise.cli.verdict import judge
 from sectorwise.frontends.library import LIBRARY, list_kernels
+from sectorwise.frontends.report import REPORT_SUFFIX
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.report import github, json, sarif, terminal
 from sectorwise.report.html import page as html
@@ -155,13 +156,15 @@ def check(
 
     or in the options --launch and --launches. Without any, a launch to fill in is printed for each kernel.
 
-    A report of Nsight Compute (.ncu-rep) as SOURCE is shown in the same form: what it counted, nothing is executed.
+    A report of Nsight Compute (.ncu-rep) as SOURCE is shown in the same form: what it counted. With launches given, the
+    code in it is executed, as that of a cubin is.
     """  # noqa: D301 - click wants the character, so that it keeps the line
     if LIBRARY.accepts(source) and not notations and not files and kernel is None:
         write_text(_list_library(source, form), output)
         return
-    if source.suffix == REPORT_SUFFIX:
-        show_report(source, form, output)
+    if source.suffix == REPORT_SUFFIX and not (notations or files):
+        refuse_options(remedies=remedies, caches=caches)
+        show_report(source, form, output, kernel)
         return
     settings = read_settings(Path.cwd())
     accepted = baseline or settings.baseline
