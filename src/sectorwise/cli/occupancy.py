@@ -24,7 +24,10 @@ def parse_size(text: str) -> int:
     unit = _UNITS.get(match[2].upper()) if match else None
     if match is None or unit is None:
         raise ArgumentError(f"--shared: {text!r} is no size; write bytes, or 48K or 48KiB")
-    return round(float(match[1]) * unit)
+    size = float(match[1]) * unit
+    if not size.is_integer():
+        raise ArgumentError(f"--shared: {text!r} is no whole number of bytes")
+    return int(size)
 
 
 def parse_numbers(text: str | None, option: str = "--maxrregcount", example: str = "32,48,64") -> tuple[int, ...]:
