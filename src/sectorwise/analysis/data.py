@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.binary.ir import Location
+    from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Operation, Space
-    from sectorwise.findings import Evidence, Remedy, Severity
+    from sectorwise.findings import Evidence, Picture, Remedy, Severity
     from sectorwise.machine.execution import Certainty, FaultKind
     from sectorwise.model.cliffs import Step
     from sectorwise.model.concurrency import Bound
@@ -257,10 +258,26 @@ class TimeUse:
 
 
 @dataclass(frozen=True, slots=True)
+class PatternUse:
+    """One way in which the lanes of a site's requests lie: what one such request costs, and how many lie so, at least.
+
+    `pictures` show it on the sectors of global memory, on the banks of shared memory, or on both for async copies.
+    """
+
+    requests: int
+    sectors: int
+    sectors_ideal: int
+    wavefronts: int
+    wavefronts_ideal: int
+    pictures: tuple[Picture, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MemorySite:
     """One memory instruction that a warp issued, with its counts summed over the launch; counts as in DESIGN section 3.
 
-    Where the address was not known `unknown_because` says why, and every count but `executed` is None.
+    Where the address was not known `unknown_because` says why, and every count but `executed` is None. `patterns` are
+    the dearest distinct ones, not all where there are many.
     """
 
     offset: str
@@ -281,6 +298,7 @@ class MemorySite:
     unknown_because: str | None
     certainty_hardware: Certainty | None = None
     """Of `wavefronts_hardware`, and of the site's part in the pipe's totals."""
+    patterns: tuple[PatternUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,6 +352,16 @@ class FindingReport:
 
 
 @dataclass(frozen=True, slots=True)
+class InstructionUse:
+    """One instruction of the kernel's code, and by how many warps it was issued over the launch."""
+
+    offset: str
+    sass: str
+    location: Location | None
+    issued: int
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """Final contents of a buffer: `values` in the buffer's own type (bfloat16 as uint16 bits), shape [count]."""
 
@@ -345,7 +373,8 @@ class Output:
 class KernelAnalysis:
     """All that is known of one launch of one kernel; what is not computed yet is None.
 
-    `outputs` has the buffers after the launch, in order of the arguments, where they were asked for.
+    `instructions` is the whole code. `outputs` has the buffers after the launch, in order of the arguments, where they
+    were asked for; `bound` is what was executed: the kernel's code, the launch, and where everything lay in memory.
     """
 
     name: str
@@ -364,7 +393,9 @@ class KernelAnalysis:
     faults: tuple[FaultReport, ...]
     findings: tuple[FindingReport, ...]
     limitations: tuple[LimitationReport, ...]
+    instructions: tuple[InstructionUse, ...] = field(default=(), compare=False, repr=False, metadata=_KEPT_HERE)
     outputs: tuple[Output, ...] | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
+    bound: BoundLaunch | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +403,7 @@ class Analysis:
     """The result of `sectorwise.analyze`: a device and one entry for each launch.
 
     `source` is the file as it was named; `source_texts` has the text of each source file that could be read, by the
-    name that locations use.
+    name that locations use; `cubin` is the machine code that was executed.
     """
 
     schema: str
@@ -380,4 +411,5 @@ class Analysis:
     device: Device
     source: str
     kernels: tuple[KernelAnalysis, ...]
-    source_texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False, metadata=_KEPT_HERE)
+    source_texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    cubin: bytes = field(default=b"", compare=False, repr=False, metadata=_KEPT_HERE)

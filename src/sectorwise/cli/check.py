@@ -12,11 +12,15 @@ import click
 from sectorwise.analysis.baseline import read_baseline, write_baseline
 from sectorwise.analyze import DEFAULT_DEVICE, analyze
 from sectorwise.cli.output import describe_page, write_text
+from sectorwise.cli.profile import REPORT_SUFFIX, show_report
 from sectorwise.cli.progress import show_progress
 from sectorwise.cli.settings import FAIL_ON, read_settings
 from sectorwise.cli.verdict import judge
+from sectorwise.frontends.library import LIBRARY, list_kernels
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.report import github, json, sarif, terminal
+from sectorwise.report.kernels import render as render_kernels
+from sectorwise.report.kernels import render_json
 from sectorwise.report.page import Page
 
 if TYPE_CHECKING:
@@ -138,7 +142,9 @@ def check(
     all_blocks: bool,
     step_limit: int,
 ) -> None:
-    """Execute the kernels of SOURCE (.cu or .cubin) and show what each memory instruction costs.
+    """Execute the kernels of SOURCE and show what each memory instruction costs.
+
+    SOURCE is CUDA C++ (.cu), PTX, a cubin, or a library or wheel; of the latter, the kernels are listed first.
 
     Every lane of every launch is executed, on this machine: no GPU is needed. Launches stand in comments of SOURCE,
 
@@ -146,7 +152,15 @@ def check(
         // sectorwise: launch copy<<<4, 256>>>(f32[1024], f32[1024], n=1024)
 
     or in the options --launch and --launches. Without any, a launch to fill in is printed for each kernel.
+
+    A report of Nsight Compute (.ncu-rep) as SOURCE is shown in the same form: what it counted, nothing is executed.
     """  # noqa: D301 - click wants the character, so that it keeps the line
+    if LIBRARY.accepts(source) and not notations and not files and kernel is None:
+        write_text(_list_library(source, form), output)
+        return
+    if source.suffix == REPORT_SUFFIX:
+        show_report(source, form, output)
+        return
     settings = read_settings(Path.cwd())
     accepted = baseline or settings.baseline
     known = None if accepted is None or accepted == baseline_to_write else read_baseline(accepted)
@@ -178,6 +192,11 @@ def choose_options(step_limit: int, *, all_blocks: bool) -> ExecutionOptions:
     """How to run."""
     options = ExecutionOptions(step_limit=step_limit)
     return replace(options, sample_above=None) if all_blocks else options
+
+
+def _list_library(source: Path, form: str) -> str:
+    kernels = list_kernels(source)
+    return (render_json if form == "json" else render_kernels)(kernels, source.as_posix())
 
 
 def split_codes(texts: tuple[str, ...]) -> tuple[str, ...]:

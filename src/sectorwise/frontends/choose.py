@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sectorwise.errors import ArgumentError
 from sectorwise.frontends.cubin import CUBIN
 from sectorwise.frontends.cuda import CUDA
+from sectorwise.frontends.library import LIBRARY
 from sectorwise.frontends.ptx import PTX
 
 if TYPE_CHECKING:
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
     from sectorwise.frontends.base import Frontend
 
-_READ = "CUDA C++ (.cu, .cuh), PTX (.ptx) and cubins (.cubin)"
-FRONTENDS: tuple[Frontend, ...] = (CUDA, PTX, CUBIN)
+_READ = "CUDA C++ (.cu, .cuh), PTX (.ptx), cubins (.cubin), and libraries and wheels (.so, .a, .fatbin, .whl)"
+FRONTENDS: tuple[Frontend, ...] = (CUDA, PTX, CUBIN, LIBRARY)
 
 
 def choose_frontend(path: Path) -> Frontend:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sectorwise.report.page import Page
 
 _LIMITERS: Final = {"shared": "shared memory", "blocks": "the number of blocks"}
-_HELD_UP: Final = {
+HELD_UP: Final = {
     "latency": "waiting for data",
     "dram": "DRAM",
     "l2": "the L2",
@@ -38,6 +38,7 @@ _HELD_UP: Final = {
     "fp64": "fp64 arithmetic",
     "memory": "issuing memory instructions",
 }
+"""What `time.bound` names, in words."""
 _LEVELS: Final = {Level.DRAM: "DRAM", Level.L2: "L2", Level.L1: "L1 and shared", Level.ISSUE: "issue"}
 
 
@@ -130,7 +131,7 @@ def _write_traffic(found: TrafficUse) -> str:
 
 def _write_time(found: TimeUse) -> str:
     guess = ", assumed" if found.assumed else ""
-    held_up = _HELD_UP.get(found.bound, found.bound)
+    held_up = HELD_UP.get(found.bound, found.bound)
     return f"  about {write_time(found.estimate_ns)} (median error {100 * found.error.median:.0f} %{guess}): {held_up}"
 
 

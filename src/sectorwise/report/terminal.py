@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sectorwise.analysis.data import Analysis, KernelAnalysis, LimitationReport, SampledBlocks
+    from sectorwise.analysis.verification import KernelComparison
     from sectorwise.binary.ir import Location
 
 _LEGEND = (
@@ -54,7 +55,7 @@ def _write_title(analysis: Analysis, page: Page) -> str:
 
 
 def _write_kernel(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Iterator[str]:
-    yield _write_rule(_name_launch(kernel), page)
+    yield write_rule(name_launch(kernel), page)
     yield from _write_facts(analysis, kernel, page)
     if kernel.sites:
         yield ""
@@ -70,21 +71,24 @@ def _write_kernel(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Ite
     yield from _write_faults(kernel, page)
 
 
-def _name_launch(kernel: KernelAnalysis) -> str:
-    shape = ", ".join(_write_extent(extent) for extent in (kernel.launch.grid, kernel.launch.block))
+def name_launch(kernel: KernelAnalysis | KernelComparison) -> str:
+    """`transpose<<<(16, 16), (32, 8)>>>`, and the case's name where it has another."""
+    shape = ", ".join(write_extent(extent) for extent in (kernel.launch.grid, kernel.launch.block))
     dynamic = f", {kernel.launch.dynamic_shared_bytes}" if kernel.launch.dynamic_shared_bytes else ""
     case = f"  {kernel.case}" if kernel.case not in {None, kernel.name} else ""
     return f"{kernel.name}<<<{shape}{dynamic}>>>{case}"
 
 
-def _write_extent(extent: tuple[int, int, int]) -> str:
+def write_extent(extent: tuple[int, int, int]) -> str:
+    """`16`, `(16, 16)`, `(8, 8, 8)`."""
     x, y, z = extent
     if z != 1:
         return f"({x}, {y}, {z})"
     return f"({x}, {y})" if y != 1 else str(x)
 
 
-def _write_rule(title: str, page: Page) -> str:
+def write_rule(title: str, page: Page) -> str:
+    """A line across the page with a title in it."""
     name = clip(page, title, page.width - 6)
     rule = tidy(page, "─" * max(0, page.width - measure(name) - 4))
     return (
