@@ -12,13 +12,15 @@ import click
 from sectorwise.analysis.baseline import read_baseline, write_baseline
 from sectorwise.analyze import DEFAULT_DEVICE, analyze
 from sectorwise.cli.output import describe_page, write_text
-from sectorwise.cli.profile import REPORT_SUFFIX, show_report
+from sectorwise.cli.profile import refuse_options, show_report
 from sectorwise.cli.progress import show_progress
 from sectorwise.cli.settings import FAIL_ON, read_settings
 from sectorwise.cli.verdict import judge
 from sectorwise.frontends.library import LIBRARY, list_kernels
+from sectorwise.frontends.report import REPORT_SUFFIX
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.report import github, json, sarif, terminal
+from sectorwise.report.html import page as html
 from sectorwise.report.kernels import render as render_kernels
 from sectorwise.report.kernels import render_json
 from sectorwise.report.page import Page
@@ -32,6 +34,7 @@ EXIT_FINDINGS: Final = 1
 
 _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     "terminal": terminal.render,
+    "html": lambda analysis, _: html.render(analysis),
     "json": lambda analysis, _: json.render(analysis),
     "sarif": lambda analysis, _: sarif.render(analysis),
     "github": lambda analysis, _: github.render(analysis),
@@ -108,7 +111,7 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     metavar="FILE",
     help="Write there, not to stdout.",
 )
-@click.option("--caches", is_flag=True, help="Follow L1, L2 and DRAM too: modelled traffic, about a second a launch.")
+@click.option("--caches", is_flag=True, help="Follow L1, L2 and DRAM too, about a second a launch; html does anyway.")
 @click.option(
     "--all-blocks",
     is_flag=True,
@@ -153,13 +156,15 @@ def check(
 
     or in the options --launch and --launches. Without any, a launch to fill in is printed for each kernel.
 
-    A report of Nsight Compute (.ncu-rep) as SOURCE is shown in the same form: what it counted, nothing is executed.
+    A report of Nsight Compute (.ncu-rep) as SOURCE is shown in the same form: what it counted. With launches given, the
+    code in it is executed, as that of a cubin is.
     """  # noqa: D301 - click wants the character, so that it keeps the line
     if LIBRARY.accepts(source) and not notations and not files and kernel is None:
         write_text(_list_library(source, form), output)
         return
-    if source.suffix == REPORT_SUFFIX:
-        show_report(source, form, output)
+    if source.suffix == REPORT_SUFFIX and not (notations or files):
+        refuse_options(remedies=remedies, caches=caches)
+        show_report(source, form, output, kernel)
         return
     settings = read_settings(Path.cwd())
     accepted = baseline or settings.baseline
@@ -176,7 +181,7 @@ def check(
             select=split_codes(select) or settings.select,
             ignore=split_codes(ignore) or settings.ignore,
             remedies=remedies,
-            follow_caches=caches,
+            follow_caches=caches or form == "html",
             progress=progress,
         )
     write_text(_FORMATS[form](analysis, describe_page(sys.stdout) if output is None else Page()), output)

@@ -13,6 +13,7 @@ from sectorwise.analyze import analyze
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.cli.progress import show_progress
 from sectorwise.errors import ArgumentError
+from sectorwise.frontends.report import REPORT_SUFFIX
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.report.json import to_plain
 from sectorwise.report.page import Page
@@ -100,11 +101,14 @@ def verify(
     output: Path | None,
     step_limit: int,
 ) -> None:
-    """Lay the counters of a GPU beside those that were predicted for SOURCE (.cu or .cubin).
+    """Lay the counters of a GPU beside those that were predicted for SOURCE (.cu, .ptx, .cubin or .ncu-rep).
 
     The launches run on the GPU of this machine under Nsight Compute, or are looked for in a report that was made
-    elsewhere (--report). Exits with 1 where a number that is exact differs from a counter without noise.
+    elsewhere (--report). A report as SOURCE is compared with itself: the code in it is executed. Exits with 1 where a
+    number that is exact differs from a counter without noise.
     """
+    if report is None and source.suffix == REPORT_SUFFIX:
+        report = source
     if report is not None and (outputs or ncu is not None or keep_report is not None):
         raise ArgumentError(
             "--outputs, --ncu and --keep-report are for launches on this machine; a report has counters"
