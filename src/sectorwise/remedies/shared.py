@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.remedies.arrays import find_shared_arrays
 from sectorwise.remedies.layouts import list_paddings, list_swizzles
-from sectorwise.remedies.workshop import Refusal, make_remedy, prove, shrink
+from sectorwise.remedies.workshop import Gain, Refusal, make_remedy, prove, shrink
 from sectorwise.rules.requests import WAVEFRONTS
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _choose(workshop: Workshop, original: KernelModel, changes: list[Change]) ->
             refused.append(f"{change.title}: {whole.because}")
             continue
         after = whole.model.totals.shared_wavefronts or 0
-        return make_remedy(change, WAVEFRONTS, before, after, refused=tuple(refused))
+        return make_remedy(workshop, original, change, Gain(WAVEFRONTS, before, after), refused=tuple(refused))
     return None
 
 
