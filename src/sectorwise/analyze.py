@@ -174,7 +174,7 @@ def make_runner(
     """A function that gives the model of a launch of a changed source text."""
 
     def run(text: str, config: LaunchConfig) -> KernelModel:
-        compilation = CUDA.compile_text(path, text, request)
+        compilation = CUDA.compile_text(path, text, replace(request, kernels=(config.kernel,)))
         cubin = read_cubin(compilation.cubin, path.as_posix())
         bound = bind_launch(cubin, compilation, config, device)
         return model_kernel(bound, execute(bound, options), follow_caches=follow_caches)
