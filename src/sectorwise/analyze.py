@@ -104,7 +104,9 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     bound = [bind_launch(job.cubin, job.compilation, job.config, spec) for job in jobs]
     options = options or ExecutionOptions()
     models = execute_all(bound, options, progress, follow_caches=follow_caches, warm=warm)
-    run = make_runner(path, request, spec, options) if remedies and isinstance(frontend, CudaFrontend) else None
+    seeks = remedies and isinstance(frontend, CudaFrontend)
+    run = make_runner(path, request, spec, options) if seeks else None
+    time = make_runner(path, request, spec, options, follow_caches=True) if seeks and follow_caches else None
 
     def name(file: str) -> str:
         return name_file(file, compilation, path)
@@ -113,7 +115,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
         findings = check_model(model, rules)
         if run is None or compilation.source_text is None:
             return findings
-        return propose(Workshop(compilation.source_text, model.bound.launch, run), model, findings)
+        return propose(Workshop(compilation.source_text, model.bound.launch, run, time), model, findings)
 
     kernels = [describe_kernel(model, find(model), name, keep_outputs=keep_outputs) for model in models]
     texts = read_texts(kernels, compilation, path)
@@ -168,14 +170,16 @@ def bind_launch(cubin: Cubin, compilation: Compilation, config: LaunchConfig, de
     return bind(kernel, config, device, types)
 
 
-def make_runner(path: Path, request: CompileRequest, device: DeviceSpec, options: ExecutionOptions) -> Run:
+def make_runner(
+    path: Path, request: CompileRequest, device: DeviceSpec, options: ExecutionOptions, *, follow_caches: bool = False
+) -> Run:
     """A function that gives the model of a launch of a changed source text."""
 
     def run(text: str, config: LaunchConfig) -> KernelModel:
-        compilation = CUDA.compile_text(path, text, request)
+        compilation = CUDA.compile_text(path, text, replace(request, kernels=(config.kernel,)))
         cubin = read_cubin(compilation.cubin, path.as_posix())
         bound = bind_launch(cubin, compilation, config, device)
-        return model_kernel(bound, execute(bound, options), follow_caches=False)
+        return model_kernel(bound, execute(bound, options), follow_caches=follow_caches)
 
     return run
 

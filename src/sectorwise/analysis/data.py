@@ -281,6 +281,8 @@ class MemorySite:
     wavefronts_hardware: int | None
     certainty: Certainty | None
     unknown_because: str | None
+    certainty_hardware: Certainty | None = None
+    """Of `wavefronts_hardware`, and of the site's part in the pipe's totals."""
     patterns: tuple[PatternUse, ...] = ()
 
 
