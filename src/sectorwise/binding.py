@@ -100,7 +100,7 @@ def bind(
     needs = kernel.resources
     check_limits(launch, device, needs.registers_per_thread, needs.static_shared_bytes, needs.max_threads_per_block)
     _check_count(kernel, launch, parameter_types)
-    values = _match_variables(kernel, launch)
+    values = match_variables(kernel, launch)
     layout = find_driver_constants(kernel.target)
     externals = {external.name: EXTERNAL_CODE + 256 * number for number, external in enumerate(kernel.externals)}
     memory = _place(kernel, launch, externals)
@@ -218,8 +218,11 @@ def _pack_parameter(memory: _Memory, parameter: Parameter, argument: Argument, s
         raise _error(memory.launch, f"{where}: {error}", argument.span) from error
 
 
-def _match_variables(kernel: Kernel, launch: LaunchConfig) -> dict[str, Argument]:
-    """Return the values that the launch gives to module variables, by the variable's symbol."""
+def match_variables(kernel: Kernel, launch: LaunchConfig) -> dict[str, Argument]:
+    """Return the values that the launch gives to module variables, by the variable's symbol.
+
+    Raises LaunchError for a name that is of no variable, or of several.
+    """
     values: dict[str, Argument] = {}
     symbols = [variable.name for variable in kernel.variables]
     for name, value in launch.constants:

@@ -45,3 +45,19 @@ class StepLimitError(SectorwiseError):
 
 class ArgumentError(SectorwiseError):
     """A function or option was given a value outside its domain."""
+
+
+class ReportError(SectorwiseError):
+    """A profiler's report cannot be read, or is not of the kernel, build or launch that it is compared with."""
+
+
+class ProfilerError(SectorwiseError):
+    """Nsight Compute is missing, too old, or not allowed to count; the text says what to do."""
+
+
+class CountersForbiddenError(ProfilerError):
+    """This user, or this machine, may not read the GPU's counters; what else can be checked still is."""
+
+
+class DeviceRunError(SectorwiseError):
+    """There is no GPU to launch on, or a launch on it failed; the text says which and why."""

@@ -59,8 +59,9 @@ class Evidence:
 class Remedy:
     """A change that was compiled, executed and found to give the same outputs bit for bit, with what it changes.
 
-    `change` is the code to write; `before` and `after` are counts of `quantity` over the whole launch. `refused` says
-    which neighbouring changes are none, and why.
+    `change` is the code to write; `source_text` the whole source with it, and `launch` the launch that goes with that,
+    in launch notation. `before` and `after` are counts of `quantity` over the whole launch. `refused` says which
+    neighbouring changes are none, and why.
     """
 
     title: str
@@ -68,6 +69,8 @@ class Remedy:
     quantity: str
     before: int
     after: int
+    source_text: str
+    launch: str
     refused: tuple[str, ...] = ()
 
 

@@ -70,6 +70,10 @@ def test_sizes_can_be_written_with_a_unit(capsys: pytest.CaptureFixture[str], wr
         (("--threads", 256, "--registers", 32, "--device", "mi300x"), "MI300X"),
         (("--threads", 256, "--registers", 32, "--blocks", 0), "blocks is 0; it must be at least 1"),
         (("kernel.cu", "--maxrregcount", "32;48", "--threads", 32), "'32;48' is no list of numbers"),
+        (
+            ("kernel.cu", "--min-blocks", "two", "--threads", 32),
+            "--min-blocks: 'two' is no list of numbers such as 1,2,4",
+        ),
         (("kernel.cu", "--maxrregcount", "32"), "give --threads, or a --launch to execute"),
     ],
 )
@@ -92,6 +96,25 @@ def test_register_limits_are_recompiled_and_counted(tmp_path: Path, capsys: pyte
     assert [trial["limit"] for trial in document["trials"]] == [None]
     assert document["trials"][0]["totals"] is None
     assert document["trials"][0]["occupancy"]["limiter"] == "warps"
+
+
+def test_launch_bounds_are_a_line_each_and_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "twice.cu"
+    path.write_text(KERNEL)
+    outcome = run(capsys, "occupancy", path, "--min-blocks", "1,32", "--threads", 64)
+    assert outcome.code == 0
+    *_, none, one, many, explained = outcome.out.splitlines()
+    assert [line.split("  ")[0] for line in (none, one, many)] == ["none", "1 block", "32 blocks"]
+    assert explained == "`2 blocks`: compiled with __launch_bounds__(64, 2) in place of what the kernel has"
+
+
+def test_clusters_are_said_to_be_the_drivers_business(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = run(capsys, "occupancy", "--threads", 256, "--registers", 32, "--cluster", 4)
+    assert "clusters of 4 blocks: what they hold is an upper bound" in outcome.out
+    source = tmp_path / "twice.cu"
+    source.write_text(KERNEL.replace("void twice", "void __cluster_dims__(2, 2) twice"))
+    outcome = run(capsys, "check", source, "--launch", "twice<<<8, 64>>>(f32[64])")
+    assert "assumed: clusters fit like single blocks" in outcome.out
 
 
 def test_help_lists_the_command(capsys: pytest.CaptureFixture[str]) -> None:

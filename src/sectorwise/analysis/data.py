@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from sectorwise.analysis.instructions import InstructionUse, PatternUse
     from sectorwise.binary.ir import Location
+    from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Operation, Space
     from sectorwise.findings import Evidence, Remedy, Severity
-    from sectorwise.machine.execution import Certainty, FaultKind
+    from sectorwise.machine.execution import Certainty, FaultKind, Sampling
     from sectorwise.model.cliffs import Step
     from sectorwise.model.concurrency import Bound
     from sectorwise.model.occupancy import Limiter
@@ -72,8 +74,9 @@ class ResourceUse:
 class Coverage:
     """How much of the launch and of the kernel the numbers stand for.
 
-    `sites` are the memory instructions listed; `sites_unknown` those among them with an unknown address;
-    `sites_not_issued` the memory instructions of the code with which no lane of the launch accessed memory.
+    `blocks_executed` are those that ran, or do by proof what one that ran did. `sites` are the memory instructions
+    listed; `sites_unknown` those among them with an unknown address; `sites_not_issued` the memory instructions of the
+    code with which no lane of the launch accessed memory.
     """
 
     blocks_total: int
@@ -82,6 +85,7 @@ class Coverage:
     sites: int
     sites_unknown: int
     sites_not_issued: int
+    sampled: Sampling | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,12 +232,26 @@ class LineTime:
 
 
 @dataclass(frozen=True, slots=True)
+class CauseUse:
+    """An obstacle and the ns that the launch would take less without it, as in `model.causes.Cause`."""
+
+    obstacle: str
+    ns: float
+
+
+@dataclass(frozen=True, slots=True)
 class TimeUse:
-    """How long the launch takes and what holds it up; as in `model.time.Time`. `lines`: the costliest first."""
+    """How long the launch takes and what holds it up; as in `model.time.Time`. `lines`: the costliest first.
+
+    `ceiling_ns` is what DRAM alone would take for the bytes at the highest rate that was measured: `estimate_ns` over
+    it says how far the launch is from it, and `causes` why, the dearest first.
+    """
 
     estimate_ns: float
     bound: str
     parts_ns: Mapping[str, float]
+    ceiling_ns: float
+    causes: tuple[CauseUse, ...]
     error: TimeError
     lines: tuple[LineTime, ...]
     assumed: tuple[str, ...]
@@ -243,7 +261,8 @@ class TimeUse:
 class MemorySite:
     """One memory instruction that a warp issued, with its counts summed over the launch; counts as in DESIGN section 3.
 
-    Where the address was not known `unknown_because` says why, and every count but `executed` is None.
+    Where the address was not known `unknown_because` says why, and every count but `executed` is None. `patterns` are
+    the dearest distinct ones, not all where there are many.
     """
 
     offset: str
@@ -262,6 +281,7 @@ class MemorySite:
     wavefronts_hardware: int | None
     certainty: Certainty | None
     unknown_because: str | None
+    patterns: tuple[PatternUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,7 +346,8 @@ class Output:
 class KernelAnalysis:
     """All that is known of one launch of one kernel; what is not computed yet is None.
 
-    `outputs` has the buffers after the launch, in order of the arguments, where they were asked for.
+    `instructions` is the whole code. `outputs` has the buffers after the launch, in order of the arguments, where they
+    were asked for; `bound` is what was executed: the kernel's code, the launch, and where everything lay in memory.
     """
 
     name: str
@@ -345,7 +366,9 @@ class KernelAnalysis:
     faults: tuple[FaultReport, ...]
     findings: tuple[FindingReport, ...]
     limitations: tuple[LimitationReport, ...]
+    instructions: tuple[InstructionUse, ...] = field(default=(), compare=False, repr=False, metadata=_KEPT_HERE)
     outputs: tuple[Output, ...] | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
+    bound: BoundLaunch | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +376,7 @@ class Analysis:
     """The result of `sectorwise.analyze`: a device and one entry for each launch.
 
     `source` is the file as it was named; `source_texts` has the text of each source file that could be read, by the
-    name that locations use.
+    name that locations use; `cubin` is the machine code that was executed.
     """
 
     schema: str
@@ -361,4 +384,5 @@ class Analysis:
     device: Device
     source: str
     kernels: tuple[KernelAnalysis, ...]
-    source_texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False, metadata=_KEPT_HERE)
+    source_texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+    cubin: bytes = field(default=b"", compare=False, repr=False, metadata=_KEPT_HERE)

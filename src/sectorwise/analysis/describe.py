@@ -24,22 +24,28 @@ from sectorwise.analysis.describe_pace import (
     describe_traffic,
     describe_waves,
 )
+from sectorwise.analysis.instructions import InstructionUse, PatternUse
 from sectorwise.binary.ir import Location
+from sectorwise.counting.request import Operation, Space
 from sectorwise.launch.dtypes import ELEMENT_TYPES
 from sectorwise.machine.execution import Certainty, FaultKind
 from sectorwise.machine.forms import access_of
+from sectorwise.rules.requests import draw_banks, draw_sectors
 from sectorwise.rules.selection import find_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from sectorwise.binary.ir import Instruction
-    from sectorwise.findings import Finding
-    from sectorwise.machine.execution import Fault, Limitation, Site
+    from sectorwise.findings import Finding, Picture
+    from sectorwise.machine.execution import Fault, Limitation, Pattern, Site
     from sectorwise.model.kernel_model import KernelModel
 
 FAULT_CODES: Final = {FaultKind.OUT_OF_BOUNDS: "SW901", FaultKind.MISALIGNED: "SW902"}
 """Codes under which wrong accesses are reported."""
+
+_PATTERNS_SHOWN: Final = 4
+"""Distinct patterns of a site that documents carry: the dearest, which are the ones that people ask about."""
 
 
 def describe_kernel(
@@ -68,11 +74,16 @@ def describe_kernel(
         concurrency=describe_concurrency(model.pace),
         roofline=describe_roofline(model.pace),
         traffic=describe_traffic(model.traffic, places.sites),
-        time=describe_time(model.time, places.location),
+        time=describe_time(model, places.location),
         faults=tuple(_describe_fault(fault, places) for fault in execution.faults),
         findings=tuple(_describe_finding(finding, places) for finding in findings),
         limitations=tuple(_describe_limitation(limitation, places) for limitation in execution.limitations),
+        instructions=tuple(
+            InstructionUse(places.offset(each.index), each.text, places.location(each.index), int(issued))
+            for each, issued in zip(kernel.instructions, execution.issued, strict=True)
+        ),
         outputs=_read_outputs(model) if keep_outputs else None,
+        bound=model.bound,
     )
 
 
@@ -112,10 +123,11 @@ def _describe_coverage(model: KernelModel) -> Coverage:
     return Coverage(
         blocks_total=total,
         blocks_executed=executed,
-        certainty=Certainty.EXACT if executed == total else Certainty.SAMPLED,
+        certainty=Certainty.EXACT if model.execution.sampling is None else Certainty.SAMPLED,
         sites=len(sites),
         sites_unknown=sum(site.unknown_because is not None for site in sites),
         sites_not_issued=len(in_code - listed),
+        sampled=model.execution.sampling,
     )
 
 
@@ -138,7 +150,30 @@ def _describe_site(site: Site, places: _Places) -> MemorySite:
         wavefronts_hardware=site.wavefronts_hardware if known else None,
         certainty=site.certainty if known else None,
         unknown_because=site.unknown_because,
+        patterns=tuple(_describe_pattern(site, each) for each in site.patterns[:_PATTERNS_SHOWN]) if known else (),
     )
+
+
+def _describe_pattern(site: Site, pattern: Pattern) -> PatternUse:
+    return PatternUse(
+        requests=pattern.times,
+        sectors=pattern.sectors,
+        sectors_ideal=pattern.sectors_ideal,
+        wavefronts=pattern.wavefronts,
+        wavefronts_ideal=pattern.wavefronts_ideal,
+        pictures=tuple(_draw(site, pattern)),
+    )
+
+
+def _draw(site: Site, pattern: Pattern) -> Iterator[Picture]:
+    """Nothing for local memory, where the compiler interleaves the lanes, and nothing of lanes in no such space."""
+    space, copies = site.access.space, site.access.operation is Operation.ASYNC_COPY
+    drawn: list[Picture] = []
+    if space in {Space.GLOBAL, Space.GENERIC}:
+        drawn.append(draw_sectors(site, pattern))
+    if space in {Space.SHARED, Space.GENERIC} or copies:
+        drawn.append(draw_banks(site, pattern))
+    return (picture for picture in drawn if any(lane is not None for lane in picture.lanes))
 
 
 def _describe_fault(fault: Fault, places: _Places) -> FaultReport:

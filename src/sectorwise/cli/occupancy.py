@@ -27,10 +27,12 @@ def parse_size(text: str) -> int:
     return round(float(match[1]) * unit)
 
 
-def parse_numbers(text: str) -> tuple[int, ...]:
-    """Whole numbers with commas between, in the order given: `32,48,64`."""
+def parse_numbers(text: str | None, option: str = "--maxrregcount", example: str = "32,48,64") -> tuple[int, ...]:
+    """Whole numbers with commas between, in the order given: `32,48,64`; none for None."""
+    if text is None:
+        return ()
     if not re.fullmatch(r"\d+(\s*,\s*\d+)*", text.strip()):
-        raise ArgumentError(f"--maxrregcount: {text!r} is no list of numbers such as 32,48,64")
+        raise ArgumentError(f"{option}: {text!r} is no list of numbers such as {example}")
     return tuple(int(part) for part in text.split(","))
 
 
@@ -40,12 +42,18 @@ def parse_numbers(text: str) -> tuple[int, ...]:
 @click.option("--registers", type=int, metavar="N", help="Registers a thread.")
 @click.option("--shared", default="0", metavar="SIZE", help="Shared memory a block, static plus dynamic.")
 @click.option("--barriers", type=int, default=0, metavar="N", help="Named barriers a block.")
+@click.option("--cluster", type=int, default=1, metavar="N", help="Blocks a cluster, from 9.0 on.")
 @click.option("--blocks", type=int, metavar="N", help="Blocks of the grid: shows its waves too.")
 @click.option(
     "--carveout", type=int, metavar="PERCENT", help="The launch's preferred carve-out.  [default: the driver's]"
 )
 @click.option("--device", default="h200", show_default=True, metavar="NAME", help="As of `sectorwise check`.")
 @click.option("--maxrregcount", "limits", metavar="N,N,...", help="Recompile SOURCE with these limits.")
+@click.option(
+    "--min-blocks",
+    metavar="N,N,...",
+    help="Recompile SOURCE with __launch_bounds__(threads of the block, N).",
+)
 @click.option("--launch", metavar="TEXT", help="With SOURCE: execute this launch and count.")
 @click.option("--kernel", metavar="NAME", help="With SOURCE: the kernel, if there are several.")
 @click.option("-D", "--define", "macros", multiple=True, metavar="NAME[=VALUE]", help="A macro for the compiler.")
@@ -64,10 +72,12 @@ def occupancy(
     registers: int | None,
     shared: str,
     barriers: int,
+    cluster: int,
     blocks: int | None,
     carveout: int | None,
     device: str,
     limits: str | None,
+    min_blocks: str | None,
     launch: str | None,
     kernel: str | None,
     macros: tuple[str, ...],
@@ -76,18 +86,24 @@ def occupancy(
 ) -> None:
     """Show how many blocks an SM holds, what limits them, and what would change it.
 
-    Give --threads and --registers; or a SOURCE (.cu) and --maxrregcount, to see registers, spills and occupancy under
-    each limit, and with --launch the counts.
+    Give --threads and --registers; or a SOURCE (.cu) with --maxrregcount or --min-blocks, to see registers, spills and
+    occupancy under each limit, and with --launch the counts.
     """
     page = describe_page(sys.stdout)
     if source is not None:
-        asked = (None, *(() if limits is None else parse_numbers(limits)))
+        asked = (None, *parse_numbers(limits)), parse_numbers(min_blocks, "--min-blocks", "1,2,4")
         text = _try_limits(source, threads, parse_size(shared), device, asked, launch, kernel, macros, form)
     elif threads is None or registers is None:
-        raise click.UsageError("give --threads and --registers, or a source file with --maxrregcount")
+        raise click.UsageError("give --threads and --registers, or a source file with --maxrregcount or --min-blocks")
     else:
         found = find_occupancy(
-            threads, registers, parse_size(shared), device=device, barriers=barriers, preferred_carveout_pct=carveout
+            threads,
+            registers,
+            parse_size(shared),
+            device=device,
+            barriers=barriers,
+            cluster_blocks=cluster,
+            preferred_carveout_pct=carveout,
         )
         spec = load_device(device)
         waves = None if blocks is None else count_waves(blocks, found.blocks_per_sm, spec.sm_count)
@@ -100,7 +116,7 @@ def _try_limits(
     threads: int | None,
     shared: int,
     device: str,
-    asked: tuple[int | None, ...],
+    asked: tuple[tuple[int | None, ...], tuple[int, ...]],
     launch: str | None,
     kernel: str | None,
     macros: tuple[str, ...],
@@ -108,13 +124,21 @@ def _try_limits(
 ) -> str:
     from sectorwise.sweep.registers import try_register_limits, try_register_limits_of_block
 
+    limits, min_blocks = asked
     if launch is None and threads is None:
         raise click.UsageError("with a source file, give --threads, or a --launch to execute")
     if launch is not None:
-        trials = try_register_limits(source, asked, launch, device=device, macros=macros)
+        trials = try_register_limits(source, limits, launch, min_blocks=min_blocks, device=device, macros=macros)
     else:
         trials = try_register_limits_of_block(
-            source, asked, threads or 0, kernel=kernel, dynamic_shared_bytes=shared, device=device, macros=macros
+            source,
+            limits,
+            threads or 0,
+            min_blocks=min_blocks,
+            kernel=kernel,
+            dynamic_shared_bytes=shared,
+            device=device,
+            macros=macros,
         )
     if form == "json":
         return report.render_trials_json(trials)

@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING
 from sectorwise.errors import ArgumentError
 from sectorwise.frontends.cubin import CUBIN
 from sectorwise.frontends.cuda import CUDA
+from sectorwise.frontends.library import LIBRARY
 from sectorwise.frontends.ptx import PTX
+from sectorwise.frontends.report import REPORT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from sectorwise.frontends.base import Frontend
 
-_READ = "CUDA C++ (.cu, .cuh), PTX (.ptx) and cubins (.cubin)"
-FRONTENDS: tuple[Frontend, ...] = (CUDA, PTX, CUBIN)
+_READ = (
+    "CUDA C++ (.cu, .cuh), PTX (.ptx), cubins (.cubin), libraries and wheels (.so, .a, .fatbin, .whl), "
+    "and reports of Nsight Compute (.ncu-rep)"
+)
+FRONTENDS: tuple[Frontend, ...] = (CUDA, PTX, CUBIN, LIBRARY, REPORT)
 
 
 def choose_frontend(path: Path) -> Frontend:

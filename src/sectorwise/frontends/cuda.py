@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -13,25 +13,30 @@ from sectorwise.cache import make_key, read_entry, write_entry
 from sectorwise.errors import ArgumentError, CompileError
 from sectorwise.frontends.base import Compilation, CompileRequest, Outline
 from sectorwise.frontends.headers import STANDARD_HEADERS
+from sectorwise.frontends.host_code import drop_host_code, has_host_code
 from sectorwise.frontends.includes import find_includes
 from sectorwise.frontends.nvrtc import Nvrtc, Program, compile_program, load_nvrtc
 from sectorwise.frontends.signatures import find_parameter_types
+from sectorwise.frontends.standard_library import CPP_HEADERS
 from sectorwise.source import read_source
 
 _AREA = "cubins"
 _SUFFIXES = frozenset({".cu", ".cuh"})
 _HEADER_DISTRIBUTIONS = ("nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl")
 _MISSING_HEADER = re.compile(r'could not open source file "([^"]+)"|cannot open source file "([^"]+)"')
-_HOST_WORDS = re.compile(r"\b(?:cudaMalloc|cudaMemcpy|cudaDeviceSynchronize|std::cout|int\s+main\s*\()|<<<")
 _TEMPLATE = "<"
-# nvcc includes cuda_runtime.h before the first line, and with it these: files rely on INFINITY and uint32_t.
-_ALWAYS_INCLUDED = ("math.h", "stdint.h")
-_KEY_VERSION = "1"
+# nvcc includes cuda_runtime.h before the first line, and with it these: files rely on INFINITY, uint32_t and uint.
+_ALWAYS_INCLUDED = ("math.h", "stdint.h", "sys/types.h")
+_KEY_VERSION = "2"
+_MOST_MISSING_HEADERS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class CudaFrontend:
-    """Compiles `.cu` files: kernels that are defined there, instances of templates that are asked for by name."""
+    """Compiles `.cu` files: kernels that are defined there, instances of templates that are asked for by name.
+
+    Host code in them is left out: what no kernel needs is not compiled (`host_code`).
+    """
 
     name: str = "cuda"
 
@@ -60,11 +65,12 @@ class CudaFrontend:
     def compile_text(self, path: Path, text: str, request: CompileRequest) -> Compilation:
         """Compile a text as if it were what the file at `path` holds; otherwise as `compile`."""
         nvrtc = load_nvrtc()
-        program = _make_program(path, text, request)
+        unit = _make_unit(path, text, request)
+        program = unit.program
         key = _make_key(nvrtc, program, path, request)
         stored = _read_stored(key) if key else None
         if stored is None:
-            stored = _compile(nvrtc, program, path, request.target)
+            stored = _compile(nvrtc, unit, path, request.target)
             if key:
                 _store(key, *stored)
         cubin, kernel_names = stored
@@ -98,7 +104,15 @@ def find_header_folders() -> tuple[Path, ...]:
     return tuple(folders)
 
 
-def _make_program(path: Path, text: str, request: CompileRequest) -> Program:
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """What the compiler gets, and whether host code was left out of it."""
+
+    program: Program
+    has_host_code: bool
+
+
+def _make_unit(path: Path, text: str, request: CompileRequest) -> _Unit:
     folders = [path.resolve().parent, *request.include_folders, *find_header_folders()]
     options = (
         f"-arch={request.target}",
@@ -110,7 +124,26 @@ def _make_program(path: Path, text: str, request: CompileRequest) -> Program:
         *request.options,
     )
     expressions = tuple(name for name in request.kernels if _TEMPLATE in name)
-    return Program(str(path.resolve()), text, STANDARD_HEADERS, options, expressions)
+    device, headers = _leave_out_host_code(path, text, request)
+    headers = (*headers, *STANDARD_HEADERS, *CPP_HEADERS)
+    return _Unit(Program(str(path.resolve()), device or text, headers, options, expressions), device is not None)
+
+
+def _leave_out_host_code(
+    path: Path, text: str, request: CompileRequest
+) -> tuple[str | None, tuple[tuple[str, str], ...]]:
+    """Return the text without its host code, None where there is none, and the person's headers that had some too."""
+    includes = find_includes(text.encode(), path.resolve().parent, request.include_folders)
+    headers = {file: content.decode(errors="replace") for file, content in includes.headers}
+    with_host_code = {file for file, content in headers.items() if has_host_code(content)}
+    if not with_host_code and not has_host_code(text):
+        return None, ()
+    own = str(path.resolve())
+    device = drop_host_code({own: text, **headers})
+    changed = [
+        (includes.spelled[file], f'#line 1 "{file}"\n{device[file]}') for file in headers if file in with_host_code
+    ]
+    return device[own], tuple(changed)
 
 
 def _make_key(nvrtc: Nvrtc, program: Program, path: Path, request: CompileRequest) -> str | None:
@@ -151,29 +184,38 @@ def _store(key: str, cubin: bytes, kernel_names: dict[str, str]) -> None:
     write_entry(_AREA, key, json.dumps(kernel_names).encode() + b"\n" + cubin)
 
 
-def _compile(nvrtc: Nvrtc, program: Program, path: Path, target: str) -> tuple[bytes, dict[str, str]]:
-    try:
-        return compile_program(nvrtc, program)
-    except CompileError as error:
-        log = str(error).replace(program.name, str(path))
-        if "--gpu-architecture" in log:
-            message = f"{nvrtc.version} cannot compile for {target}: {log}"
-            raise ArgumentError(message) from None
-        raise CompileError("\n".join([log, *_hints(log, program.text)])) from None
+def _compile(nvrtc: Nvrtc, unit: _Unit, path: Path, target: str) -> tuple[bytes, dict[str, str]]:
+    """Compile; in files with host code a header that is nowhere is taken as empty, as it may be for the host."""
+    program, missing = unit.program, list[str]()
+    while True:
+        empty = tuple((name, "") for name in missing)
+        try:
+            return compile_program(nvrtc, replace(program, headers=(*program.headers, *empty)))
+        except CompileError as error:
+            log = str(error).replace(program.name, str(path))
+        found = _MISSING_HEADER.search(log)
+        header = None if found is None else found[1] or found[2]
+        if not unit.has_host_code or header is None or header in missing or len(missing) >= _MOST_MISSING_HEADERS:
+            break
+        missing.append(header)
+    if "--gpu-architecture" in log:
+        raise ArgumentError(f"{nvrtc.version} cannot compile for {target}: {log}")
+    raise CompileError("\n".join([log, *_hints(unit, header, missing)]))
 
 
-def _hints(log: str, text: str) -> list[str]:
+def _hints(unit: _Unit, header: str | None, taken_as_empty: list[str]) -> list[str]:
     hints = []
-    if missing := _MISSING_HEADER.search(log):
-        header = missing[1] or missing[2]
+    if header is not None:
         hints.append(
             f"hint: {header} is neither beside the file nor in a folder of --include; "
             "pip install 'sectorwise[cuda]' brings CUDA's own headers (cuda_fp16.h, mma.h, cuda/std/...)"
         )
-    if _HOST_WORDS.search(text):
+    if taken_as_empty:
+        hints.append(f"hint: these headers were not found, and taken as empty: {', '.join(taken_as_empty)}")
+    if unit.has_host_code:
         hints.append(
-            "hint: the file has host code, and NVRTC compiles device code only: "
-            "put host code between #ifndef __CUDACC_RTC__ and #endif"
+            "hint: the file has host code, which NVRTC does not compile, and what no kernel needs was left out; where "
+            "that fails, put host code between #ifndef __CUDACC_RTC__ and #endif, or check what nvcc -cubin makes"
         )
     return hints
 

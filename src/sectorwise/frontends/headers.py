@@ -131,6 +131,15 @@ using ::trunc; using ::abs; using ::isnan; using ::isinf;
 }
 """
 
+_SYSTEM_TYPES = """\
+#pragma once
+typedef unsigned char u_char;
+typedef unsigned short ushort;
+typedef unsigned int uint;
+typedef unsigned long ulong;
+typedef long ssize_t;
+"""
+
 _EMPTY = "#pragma once\n"
 
 STANDARD_HEADERS: tuple[tuple[str, str], ...] = (
@@ -154,5 +163,6 @@ STANDARD_HEADERS: tuple[tuple[str, str], ...] = (
     ("assert.h", _EMPTY),
     ("cassert", _EMPTY),
     ("stdbool.h", _EMPTY),
+    ("sys/types.h", _SYSTEM_TYPES),
 )
 """Name and text of each header, in the order in which the compiler is given them."""

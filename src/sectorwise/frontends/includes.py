@@ -6,7 +6,7 @@ Only names are followed, conditions are not evaluated: the result may hold a hea
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,10 +20,14 @@ _MOST_HEADERS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Includes:
-    """The headers that were found, by path, with their bytes; not `complete` where a macro computes a name."""
+    """The headers that were found, by path, with their bytes; not `complete` where a macro computes a name.
+
+    `spelled` maps a header's path to the name by which it is included (`tools/check.h`).
+    """
 
     headers: tuple[tuple[str, bytes], ...]
     complete: bool
+    spelled: dict[str, str] = field(default_factory=dict)
 
 
 def find_includes(text: bytes, folder: Path, include_folders: tuple[Path, ...]) -> Includes:
@@ -32,6 +36,7 @@ def find_includes(text: bytes, folder: Path, include_folders: tuple[Path, ...]) 
     Headers that are in none of these folders are the compiler's own and left to its version.
     """
     found: dict[Path, bytes] = {}
+    spelled: dict[str, str] = {}
     complete = True
     waiting: list[tuple[bytes, Path]] = [(text, folder)]
     while waiting and len(found) < _MOST_HEADERS:
@@ -46,9 +51,10 @@ def find_includes(text: bytes, folder: Path, include_folders: tuple[Path, ...]) 
             if header is None or header in found:
                 continue
             found[header] = header.read_bytes()
+            spelled[str(header)] = name.decode(errors="replace")
             waiting.append((found[header], header.parent))
     headers = tuple((str(path), found[path]) for path in sorted(found))
-    return Includes(headers, complete and len(found) < _MOST_HEADERS)
+    return Includes(headers, complete and len(found) < _MOST_HEADERS, spelled)
 
 
 def _find_header(name: str, folders: list[Path]) -> Path | None:

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 SMALL_THREADS = 1 << 17
 """Launches of more threads than this are always worth machine code."""
 
+SMALL_BYTES = 32 << 20
+"""Making what larger buffers hold takes longer than making machine code, which often does without."""
+
 SMALL_WORK = 2500
 """NumPy runs so many instructions in less time than it takes to make machine code."""
 
@@ -30,7 +33,9 @@ def execute(
     """Runs every lane of every warp of every block.
 
     `progress` is called with the number of blocks done and in total. Launches that turn out to be short run in the
-    reference engine, others as machine code; what machine code does not do runs in the reference engine again.
+    reference engine, others as machine code; what machine code does not do runs in the reference engine again. Large
+    launches run as machine code even where values that are not exact may decide what happens: then more may be marked
+    as assumed than the reference engine would mark.
 
     Raises:
         StepLimitError: a warp ran more instructions than `options.step_limit`; the text names the line.
@@ -49,13 +54,14 @@ def _execute_fastest(
     bound: BoundLaunch, options: ExecutionOptions, progress: Callable[[int, int], None] | None
 ) -> Execution:
     show = None if progress is None else _only_forward(progress)
-    if bound.launch.blocks_total * bound.launch.threads_per_block <= SMALL_THREADS:
+    is_large = bound.launch.blocks_total * bound.launch.threads_per_block > SMALL_THREADS
+    if not is_large and sum(allocation.size_bytes for allocation in bound.allocations) <= SMALL_BYTES:
         try:
             return numpy_engine.execute(bound, replace(options, work_limit=SMALL_WORK), show)
         except WorkLimitError:
             pass
     try:
-        return execute_native(bound, options, show)
+        return execute_native(bound, options, show, assumes=is_large)
     except UnsupportedError:
         return numpy_engine.execute(bound, options, show)
 

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import contextlib
+import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sectorwise.counting.request import Operation, Space
-from sectorwise.errors import StepLimitError
-from sectorwise.launch.contents import materialise
+from sectorwise.launch.contents import materialise, needs_whole
 from sectorwise.machine.batch import Tally
 from sectorwise.machine.memory import open_global_memory
-from sectorwise.machine.native.compiler import build, find_host, load
+from sectorwise.machine.native.alike import SpoiledError, find_alike_registers
+from sectorwise.machine.native.classes import run_examples
+from sectorwise.machine.native.compiler import find_host
 from sectorwise.machine.native.flow import find_flow
-from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL
-from sectorwise.machine.native.loop import ENTRY, write_loop
+from sectorwise.machine.native.plan import (
+    Counted,
+    Plan,
+    build_code,
+    check_stop,
+    count_blocks,
+    enter_counted,
+    is_independent,
+    open_counters,
+    open_crew,
+    writes_buffers,
+)
 from sectorwise.machine.native.relevance import find_relevant
-from sectorwise.machine.native.routines import find_routines
-from sectorwise.machine.native.session import close_session, open_session, run_blocks
-from sectorwise.machine.native.suitability import check_certainty, check_order
-from sectorwise.machine.native.translate import translate
+from sectorwise.machine.native.sampling import sample_blocks
+from sectorwise.machine.native.session import open_session
+from sectorwise.machine.native.suitability import check_order, find_doubts
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.numpy_engine import execute
 from sectorwise.machine.outcome import make_execution
 from sectorwise.machine.program import decode
-from sectorwise.machine.sites import SiteCounter
+from sectorwise.machine.taint import KNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,21 +44,28 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.binding import Allocation, BoundLaunch
-    from sectorwise.machine.execution import Execution, ExecutionOptions
-    from sectorwise.machine.native.compiler import Host
-    from sectorwise.machine.native.flow import Flow
-    from sectorwise.machine.native.session import Session
-    from sectorwise.machine.native.translate import Translation
-    from sectorwise.machine.program import Program, Step
+    from sectorwise.machine.execution import Execution, ExecutionOptions, Sampling
+    from sectorwise.machine.native.alike import Alike
+    from sectorwise.machine.program import Program
 
 _PADDING_BYTES = 64
-_BLOCKS_AT_ONCE = 64
+_ELEMENTS_AT_ONCE = 1 << 16
+_FEWEST_BLOCKS = 16
+"""Fewer blocks are not worth asking which are alike."""
 
 
 def execute_native(
-    bound: BoundLaunch, options: ExecutionOptions, progress: Callable[[int, int], None] | None = None
+    bound: BoundLaunch,
+    options: ExecutionOptions,
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    assumes: bool = False,
 ) -> Execution:
     """Runs every lane of every warp of every block, block after block; the result is the reference engine's.
+
+    With `assumes` it also runs launches in which inexact values, or an order of warps, may decide what happens: their
+    memory instructions are marked as assumed or dependent on the schedule wherever that may be, where the reference
+    engine marks them only if it was so.
 
     Raises:
         UnsupportedError: machine code does not do something of this launch; the reference engine does.
@@ -60,29 +78,15 @@ def execute_native(
         raise UnsupportedError("observers see requests in the reference engine alone")
     program = decode(bound.kernel)
     flow = find_flow(program)
-    check_certainty(flow, bound)
+    doubts = find_doubts(flow, bound)
+    if doubts and not assumes:
+        text = flow.step_at(min(doubts)).instruction.text
+        raise UnsupportedError(f"{text} may depend on a value that is inexact, or on an order")
     relevant = frozenset(find_relevant(flow))
-    execution = _run(bound, options, Plan(program, flow, host, relevant), progress)
-    if all(step.instruction.index in relevant for step in flow.steps() if _writes_buffers(step)):
+    execution = _run(bound, options, Plan(program, flow, host, relevant, doubts), progress)
+    if all(step.instruction.index in relevant for step in flow.steps() if writes_buffers(step)):
         return execution
     return replace(execution, read_buffer=_read_later(bound, options, Plan(program, flow, host, None)))
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """How to run a kernel: `relevant` are the instructions that compute values, None for all."""
-
-    program: Program
-    flow: Flow
-    host: Host
-    relevant: frozenset[int] | None
-
-
-def _writes_buffers(step: Step) -> bool:
-    access = step.access
-    if access is None or access.space not in (Space.GLOBAL, Space.GENERIC):
-        return False
-    return access.operation not in (Operation.LOAD, Operation.ASYNC_COPY)
 
 
 def _read_later(bound: BoundLaunch, options: ExecutionOptions, plan: Plan) -> Callable[[int], npt.NDArray[np.uint8]]:
@@ -105,26 +109,57 @@ def _run(
 ) -> Execution:
     check_order(plan.flow, plan.relevant)
     tally = _open_tally(bound, options, plan.program)
-    banks = {bank: len(content) for bank, content in bound.banks.items()}
-    translation = translate(plan.program, plan.flow, banks, plan.relevant)
-    library = load(build(make_module(translation), plan.host, 0), (ENTRY,))
-    accesses = {step.instruction.index: step.access for step in plan.flow.steps()}
-    for index in translation.sites:
-        access = accesses[index]
-        if access is not None:
-            tally.counters[index] = SiteCounter(index, access)
+    alike = _find_alike(bound, plan)
+    sampling = None
     with np.errstate(all="ignore"):
-        session = open_session(bound, translation, library, tally.global_memory, tally.counters, options.step_limit)
-        _run_all(tally, session, bound.launch.blocks_total, progress)
-        _spread_issues(tally, translation, close_session(session))
-    return make_execution(tally, bound.launch.blocks_total)
+        left = np.arange(bound.launch.blocks_total)
+        if alike is not None:
+            # What machine code takes apart further than the proof did is no harm, only work.
+            with contextlib.suppress(SpoiledError):
+                left = _run_classes(tally, plan, alike, progress)
+        if left.size:
+            sampling = _run_left(tally, plan, left, progress)
+    for index, counter in tally.counters.items():
+        counter.executed = int(tally.issued[index])
+        counter.doubts |= plan.doubts.get(index, KNOWN)
+    return make_execution(tally, bound.launch.blocks_total, sampling)
 
 
-def make_module(translation: Translation) -> str:
-    """The text of a whole module: the kernel, the loop over blocks, and the routines that these need."""
-    loop = write_loop()
-    needed = translation.needed | loop.emitter.needed
-    return "\n".join([find_routines(needed), translation.text, loop.text()])
+def _run_classes(
+    tally: Tally, plan: Plan, alike: Alike, progress: Callable[[int, int], None] | None
+) -> npt.NDArray[np.int64]:
+    """Runs one block of each class that is worth it; gives the blocks that are left."""
+    bound = tally.bound
+    translation, library = build_code(tally, plan, alike)
+    counters, limit = open_counters(plan, translation), tally.options.step_limit
+    session = open_session(bound, translation, library, tally.global_memory, counters, limit, threading.Lock())
+    classes = run_examples(session, bound, translation, alike, progress)
+    check_stop(tally, session, classes.stop)
+    enter_counted(tally, translation, Counted(counters, classes.issued))
+    return classes.left
+
+
+def _run_left(
+    tally: Tally, plan: Plan, left: npt.NDArray[np.int64], progress: Callable[[int, int], None] | None
+) -> Sampling | None:
+    """Runs blocks that nothing stands for: all, or some where these are many and none depends on another."""
+    crew = open_crew(tally, plan, build_code(tally, plan, None), len(left))
+    total = tally.bound.launch.blocks_total
+    report = None if progress is None else lambda done: progress(total - len(left) + done, total)
+    if tally.options.sample_above is not None and is_independent(plan):
+        sampled = sample_blocks(crew, left, tally.options.sample_above, report)
+        if sampled is not None:
+            enter_counted(tally, crew.translation, sampled.counted)
+            return sampled.sampling
+    enter_counted(tally, crew.translation, count_blocks(crew, left, report))
+    return None
+
+
+def _find_alike(bound: BoundLaunch, plan: Plan) -> Alike | None:
+    """What blocks have in common, where there are enough of them and only counts are asked for."""
+    if plan.relevant is None or bound.launch.blocks_total < _FEWEST_BLOCKS:
+        return None
+    return find_alike_registers(plan.flow, plan.relevant, bound)
 
 
 def _open_tally(bound: BoundLaunch, options: ExecutionOptions, program: Program) -> Tally:
@@ -144,42 +179,14 @@ def _open_tally(bound: BoundLaunch, options: ExecutionOptions, program: Program)
 def _contents_of(allocation: Allocation) -> npt.NDArray[np.uint8]:
     """The bytes of a buffer, with room behind them for whole words that are read at the last byte."""
     size = -(-max(allocation.size_bytes, 1) // 16) * 16
-    if allocation.buffer.contents.kind == "zeros":
-        return np.zeros(size + _PADDING_BYTES, np.uint8)[:size]
-    content = materialise(allocation.buffer).reshape(-1).view(np.uint8)
-    padded = np.empty(size + _PADDING_BYTES, np.uint8)
-    padded[: content.size] = content
-    padded[content.size :] = 0
+    padded = np.zeros(size + _PADDING_BYTES, np.uint8)
+    buffer = allocation.buffer
+    if buffer.contents.kind != "zeros":
+        # In parts: what makes them takes several times their size.
+        step = buffer.count if needs_whole(buffer) else _ELEMENTS_AT_ONCE
+        at = 0
+        for start in range(0, buffer.count, step):
+            part = materialise(buffer, start, min(start + step, buffer.count)).view(np.uint8)
+            padded[at : at + part.size] = part
+            at += part.size
     return padded[:size]
-
-
-def _run_all(tally: Tally, session: Session, total: int, progress: Callable[[int, int], None] | None) -> None:
-    for first in range(0, total, _BLOCKS_AT_ONCE):
-        last = min(first + _BLOCKS_AT_ONCE, total)
-        stop = run_blocks(session, first, last)
-        if stop == OUT_OF_FUEL:
-            raise StepLimitError(_describe_endless(tally, session.context.get(CONTEXT["stop_pc"], "i")))
-        if stop:
-            raise UnsupportedError("something happened that the reference engine describes")
-        if progress is not None:
-            progress(last, total)
-
-
-def _spread_issues(tally: Tally, translation: Translation, issues: npt.NDArray[np.int64]) -> None:
-    """Issue counts of basic blocks, given to each of their instructions and memory sites."""
-    for (warps, lanes), block in zip(issues.tolist(), translation.blocks.values(), strict=True):
-        tally.issued[block.start : block.stop] += warps
-        tally.lanes[block.start : block.stop] += lanes
-    for index, counter in tally.counters.items():
-        counter.executed = int(tally.issued[index])
-
-
-def _describe_endless(tally: Tally, place: int) -> str:
-    instruction = tally.bound.kernel.instructions[place]
-    location = instruction.location
-    where = f"{location.file}:{location.line}" if location is not None else f"offset 0x{instruction.offset:04x}"
-    limit = f"{tally.options.step_limit:,}"
-    return (
-        f"{tally.bound.kernel.name}: a warp ran more than {limit} instructions and was still at {where} "
-        f"({instruction.text}). If the kernel is meant to run that long, raise the step limit."
-    )

@@ -6,15 +6,14 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.findings import Remedy
 from sectorwise.remedies.signatures import find_kernel_text
-from sectorwise.remedies.workshop import Change, Refusal, prove
+from sectorwise.remedies.workshop import Change, Refusal, make_remedy, prove
 from sectorwise.rules.requests import SECTORS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sectorwise.findings import Finding
+    from sectorwise.findings import Finding, Remedy
     from sectorwise.model.kernel_model import KernelModel
     from sectorwise.remedies.workshop import Workshop
 
@@ -51,7 +50,7 @@ def find_other_axes(
     after = outcome.model.totals.l2_theoretical_sectors
     if after is None or after >= before:
         return {}
-    remedy = Remedy(change.title, change.code, SECTORS, before, after)
+    remedy = make_remedy(change, SECTORS, before, after)
     return dict.fromkeys(codes, (remedy,))
 
 

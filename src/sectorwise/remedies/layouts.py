@@ -19,7 +19,8 @@ _MOST_PAD_BYTES: Final = 32
 _CHUNK_BYTES: Final = 16
 _LINE_BYTES: Final = 128
 _WORD_BYTES: Final = 4
-_MULTIPLIER: Final = re.compile(r"\*\s*(\w+)|(\b\w+)\s*\*")
+_MULTIPLIER: Final = re.compile(r"\*\s*(\w+)|(\b\w+)\s*(?=\*)")
+_MOST_PITCHES: Final = 3
 
 
 def list_paddings(workshop: Workshop, array: SharedArray) -> Iterator[Change]:
@@ -41,19 +42,24 @@ def list_paddings(workshop: Workshop, array: SharedArray) -> Iterator[Change]:
 
 
 def _pad_flat(workshop: Workshop, array: SharedArray, pad: int) -> Iterator[Change]:
-    """A one-dimensional array whose indices all multiply a row by the same pitch: that pitch, made longer."""
-    pitches: set[str] = set()
+    """A one-dimensional array whose indices multiply a row by a pitch: that pitch, made longer.
+
+    Which factor is the pitch only the execution tells: each that occurs is tried.
+    """
+    factors: dict[str, None] = {}
 
     def collect(groups: tuple[str, ...]) -> tuple[str, ...]:
         for index in groups:
-            pitches.update(first or second for first, second in _MULTIPLIER.findall(index))
+            factors.update(dict.fromkeys(after or before for after, before in _MULTIPLIER.findall(index)))
         return groups
 
     rewrite_indices(workshop.text, array, collect)
-    numbers = {pitch for pitch in pitches if (resolve_constant(workshop.text, pitch) or 0) > 1}
-    pitch = numbers.pop() if len(numbers) == 1 else None
-    if pitch is None:
-        return
+    pitches = [factor for factor in factors if (resolve_constant(workshop.text, factor) or 0) > 1]
+    for pitch in sorted(pitches, key=str.isdecimal)[:_MOST_PITCHES]:
+        yield from _lengthen_pitch(workshop, array, pad, pitch)
+
+
+def _lengthen_pitch(workshop: Workshop, array: SharedArray, pad: int, pitch: str) -> Iterator[Change]:
     longer = add_to(pitch, pad) if pitch.isdecimal() else f"({pitch} + {pad})"
 
     def lengthen(groups: tuple[str, ...]) -> tuple[str, ...]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.findings import Remedy
-from sectorwise.remedies.workshop import Change, Refusal, prove
+from sectorwise.remedies.workshop import Change, Refusal, make_remedy, prove
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from sectorwise.findings import Finding
+    from sectorwise.findings import Finding, Remedy
     from sectorwise.model.kernel_model import KernelModel
     from sectorwise.remedies.workshop import Workshop
 
@@ -35,7 +34,7 @@ def find_unrolling(
             if not isinstance(outcome, Refusal):
                 after = _count_in_flight(outcome.model)
                 if after >= _WORTH * before:
-                    return {_CODE: (Remedy(change.title, change.code, _IN_FLIGHT, before, after),)}
+                    return {_CODE: (make_remedy(change, _IN_FLIGHT, before, after),)}
     return {}
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.findings import Remedy
 from sectorwise.remedies.arrays import blank_comments
-from sectorwise.remedies.workshop import Change, Refusal, prove
+from sectorwise.remedies.workshop import Change, Refusal, make_remedy, prove
 from sectorwise.rules.requests import SECTORS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sectorwise.findings import Finding
+    from sectorwise.findings import Finding, Remedy
     from sectorwise.model.kernel_model import KernelModel
     from sectorwise.remedies.workshop import Workshop
 
@@ -44,5 +43,5 @@ def find_aligned_records(
                 continue
             after = outcome.model.totals.l2_theoretical_sectors
             if after is not None and after < before:
-                return {_CODE: (Remedy(change.title, change.code, SECTORS, before, after),)}
+                return {_CODE: (make_remedy(change, SECTORS, before, after),)}
     return {}

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.findings import Remedy
 from sectorwise.remedies.arrays import find_shared_arrays
 from sectorwise.remedies.layouts import list_paddings, list_swizzles
-from sectorwise.remedies.workshop import Refusal, prove, shrink
+from sectorwise.remedies.workshop import Refusal, make_remedy, prove, shrink
 from sectorwise.rules.requests import WAVEFRONTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from sectorwise.findings import Finding
+    from sectorwise.findings import Finding, Remedy
     from sectorwise.model.kernel_model import KernelModel
     from sectorwise.remedies.arrays import SharedArray
     from sectorwise.remedies.workshop import Change, Trial, Workshop
@@ -82,7 +81,7 @@ def _choose(workshop: Workshop, original: KernelModel, changes: list[Change]) ->
             refused.append(f"{change.title}: {whole.because}")
             continue
         after = whole.model.totals.shared_wavefronts or 0
-        return Remedy(change.title, change.code, WAVEFRONTS, before, after, tuple(refused))
+        return make_remedy(change, WAVEFRONTS, before, after, refused=tuple(refused))
     return None
 
 

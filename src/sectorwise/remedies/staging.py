@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from sectorwise.findings import Remedy
 from sectorwise.launch.config import BufferArgument, ScalarArgument
 from sectorwise.remedies.signatures import find_kernel_text
-from sectorwise.remedies.workshop import Change, Refusal, prove
+from sectorwise.remedies.workshop import Change, Refusal, make_remedy, prove
 from sectorwise.rules.requests import SECTORS
 
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from sectorwise.findings import Finding
+    from sectorwise.findings import Finding, Remedy
     from sectorwise.model.kernel_model import KernelModel
     from sectorwise.remedies.signatures import Parameter
     from sectorwise.remedies.workshop import Workshop
@@ -67,7 +66,7 @@ def find_staging(
     if totals.l2_theoretical_sectors is None or totals.l2_theoretical_sectors >= before:
         return {}
     cost = f"{change.title}, which costs {totals.shared_wavefronts:,} wavefronts"
-    return {_CODE: (Remedy(cost, change.code, SECTORS, before, totals.l2_theoretical_sectors),)}
+    return {_CODE: (make_remedy(change, SECTORS, before, totals.l2_theoretical_sectors, title=cost),)}
 
 
 def _write_body(pointers: Sequence[Parameter], shape: tuple[int, int]) -> str:
@@ -86,7 +85,7 @@ def _find_transpose(model: KernelModel) -> tuple[int, int] | None:
     count = allocations[0].buffer.count
     width_bytes = allocations[0].size_bytes // count
     source, target = (_read(model, number, width_bytes) for number in (0, 1))
-    if len(np.unique(source, axis=0)) < count // 2:
+    if np.unique(np.ascontiguousarray(source).view(f"u{width_bytes}")).size < count // 2:
         return None
     for rows, columns in _list_shapes(model, count):
         turned = source.reshape(rows, columns, width_bytes).transpose(1, 0, 2).reshape(count, width_bytes)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.findings import Remedy
 from sectorwise.remedies.signatures import find_kernel_text
-from sectorwise.remedies.workshop import Change, Refusal, prove
+from sectorwise.remedies.workshop import Change, Refusal, make_remedy, prove
 from sectorwise.rules.requests import SECTORS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sectorwise.findings import Finding
+    from sectorwise.findings import Finding, Remedy
     from sectorwise.model.kernel_model import KernelModel
     from sectorwise.remedies.workshop import Workshop
 
@@ -49,4 +48,4 @@ def find_vectors(
     after = outcome.model.totals.l2_theoretical_sectors
     if after is None or after >= before:
         return {}
-    return {_CODE: (Remedy(change.title, change.code, SECTORS, before, after),)}
+    return {_CODE: (make_remedy(change, SECTORS, before, after),)}

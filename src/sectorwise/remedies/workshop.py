@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.errors import SectorwiseError
+from sectorwise.findings import Remedy
 from sectorwise.launch.config import LaunchConfig
+from sectorwise.launch.formatting import format_launch
 from sectorwise.model.kernel_model import KernelModel
 
 if TYPE_CHECKING:
@@ -74,6 +76,22 @@ def prove(workshop: Workshop, change: Change, original: KernelModel) -> Trial | 
     if different:
         return Refusal(change, f"it changes the values of {' and '.join(different)}")
     return Trial(change, model)
+
+
+def make_remedy(
+    change: Change, quantity: str, before: int, after: int, *, title: str | None = None, refused: tuple[str, ...] = ()
+) -> Remedy:
+    """The remedy that a proven change is; `title` where that of the change does not tell all."""
+    return Remedy(
+        title=title or change.title,
+        change=change.code,
+        quantity=quantity,
+        before=before,
+        after=after,
+        source_text=change.text,
+        launch=format_launch(change.launch),
+        refused=refused,
+    )
 
 
 def shrink(workshop: Workshop, original: KernelModel) -> Workshop | None:

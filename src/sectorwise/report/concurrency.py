@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sectorwise.report.page import Page
 
 _LIMITERS: Final = {"shared": "shared memory", "blocks": "the number of blocks"}
-_HELD_UP: Final = {
+HELD_UP: Final = {
     "latency": "waiting for data",
     "dram": "DRAM",
     "l2": "the L2",
@@ -38,6 +38,18 @@ _HELD_UP: Final = {
     "fp64": "fp64 arithmetic",
     "memory": "issuing memory instructions",
 }
+"""What `time.bound` names, in words."""
+_OBSTACLES: Final = {
+    "latency": "waiting for data",
+    "issue": "issuing so many instructions",
+    "arithmetic": "arithmetic",
+    "passes": "passes of L1 and shared memory",
+    "last_wave": "SMs idle in the last wave",
+    "blocks": "starting blocks",
+    "atomics": "atomics on one address",
+    "lone_fetches": "fetches of lone 64-byte blocks",
+}
+WORTH_COMPARING_PCT: Final = 5
 _LEVELS: Final = {Level.DRAM: "DRAM", Level.L2: "L2", Level.L1: "L1 and shared", Level.ISSUE: "issue"}
 
 
@@ -51,7 +63,7 @@ def write_concurrency(kernel: KernelAnalysis, sm_count: int, page: Page) -> Iter
     if kernel.traffic is not None:
         lines.append(_write_traffic(kernel.traffic))
     if kernel.time is not None:
-        lines.append(_write_time(kernel.time))
+        lines.extend(_write_time(kernel.time))
     lines.extend(_write_roofline(kernel.roofline))
     for line in lines:
         for text in fold(page, line.removeprefix("!")):
@@ -62,6 +74,8 @@ def _write_occupancy(kernel: KernelAnalysis) -> Iterator[str]:
     held = kernel.occupancy
     limiter = _LIMITERS.get(held.limiter, held.limiter)
     yield f"  occupancy {held.theoretical_pct:.4g} %: {_count_blocks(held.blocks_per_sm)} an SM, limited by {limiter}"
+    if "blocks_per_sm" in held.assumed:
+        yield "    assumed: clusters fit like single blocks; how many do only the driver knows"
     if cliffs := _name_cliffs(held.cliffs, held.limiter):
         yield f"    {cliffs}"
 
@@ -126,10 +140,17 @@ def _write_traffic(found: TrafficUse) -> str:
     )
 
 
-def _write_time(found: TimeUse) -> str:
+def _write_time(found: TimeUse) -> Iterator[str]:
     guess = ", assumed" if found.assumed else ""
-    held_up = _HELD_UP.get(found.bound, found.bound)
-    return f"  about {write_time(found.estimate_ns)} (median error {100 * found.error.median:.0f} %{guess}): {held_up}"
+    held_up = HELD_UP.get(found.bound, found.bound)
+    yield f"  about {write_time(found.estimate_ns)} (median error {100 * found.error.median:.0f} %{guess}): {held_up}"
+    causes = [f"{_OBSTACLES[cause.obstacle]} {write_time(cause.ns)}" for cause in found.causes]
+    reached = 100 * found.ceiling_ns / found.estimate_ns
+    if reached > WORTH_COMPARING_PCT:
+        least = write_time(found.ceiling_ns)
+        yield f"    DRAM at its fastest would take {least} for these bytes, {reached:.0f} % of that"
+    if causes:
+        yield f"    it would take less without {', '.join(causes)}"
 
 
 def write_amount(count_bytes: float) -> str:
@@ -147,6 +168,8 @@ def _write_roofline(found: RooflineUse) -> Iterator[str]:
     if found.operations:
         times.append(f"{found.data_type} {write_time(found.compute_ns)}")
     yield "  time at least: " + " · ".join(times)
+    if assumed := [level.assumed for level in found.levels if level.assumed and level.least_ns is not None]:
+        yield f"    assumed: {'; '.join(assumed)}"
     if not found.operations:
         return
     level = next((each for each in found.levels if each.level == found.bound), None)

@@ -62,22 +62,41 @@ def render_trials(trials: Sequence[RegisterTrial], device: DeviceSpec, page: Pag
     """What each register limit buys and costs, a line each."""
     first = trials[0]
     counted = first.totals is not None
-    head = f"{'limit':>6}{'registers':>11}{'local bytes':>13}{'LDL/STL':>9}{'blocks':>8}{'occupancy':>11}  limited by"
+    head = f"{'limit':<12}{'registers':>11}{'local bytes':>13}{'LDL/STL':>9}{'blocks':>8}{'occupancy':>11}  limited by"
     if counted:
-        head += f"{'instructions':>14}{'local sectors':>15}{'global sectors':>16}"
+        head += f"{'instructions':>14}{'local sectors':>15}{'global sectors':>16}{'wavefronts':>13}"
     title = f"{first.kernel}, {first.occupancy.threads_per_block} threads a block, on {device.name} ({device.id})"
     lines = [paint(page, Role.TITLE, title), "", head]
     for trial in trials:
         held = trial.occupancy
-        line = f"{trial.limit if trial.limit is not None else 'none':>6}{trial.registers_per_thread:>11}"
+        line = f"{_name_limit(trial):<12}{trial.registers_per_thread:>11}"
         line += f"{trial.local_bytes_per_thread:>13,}{f'{trial.local_loads}/{trial.local_stores}':>9}"
         line += f"{held.blocks_per_sm:>8}{f'{held.theoretical_pct:.4g} %':>11}  {held.limiter:<10}"
         if trial.totals is not None:
             totals = trial.totals
             line += f"{totals.instructions:>14,}{_show(totals.l2_theoretical_sectors_local):>15}"
-            line += f"{_show(totals.l2_theoretical_sectors):>16}"
+            line += f"{_show(totals.l2_theoretical_sectors):>16}{_show(totals.shared_wavefronts):>13}"
         lines.append(line)
+    lines += _explain_limits(trials)
     return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _name_limit(trial: RegisterTrial) -> str:
+    if trial.min_blocks is not None:
+        blocks = "block" if trial.min_blocks == 1 else "blocks"
+        return f"{trial.min_blocks} {blocks}"
+    return "none" if trial.limit is None else str(trial.limit)
+
+
+def _explain_limits(trials: Sequence[RegisterTrial]) -> Iterator[str]:
+    """What the names of limits stand for where that is not plain, and which the compiler did not keep."""
+    if any(trial.min_blocks is not None for trial in trials):
+        threads = trials[0].occupancy.threads_per_block
+        yield f"`2 blocks`: compiled with __launch_bounds__({threads}, 2) in place of what the kernel has"
+    if limits := [_name_limit(trial) for trial in trials if trial.ignored and trial.limit is not None]:
+        yield f"not kept by the compiler: {', '.join(limits)}; __launch_bounds__ of the source come before such limits"
+    if bounds := [_name_limit(trial) for trial in trials if trial.ignored and trial.min_blocks is not None]:
+        yield f"not kept by the compiler: {', '.join(bounds)}; the registers of so many do not fit an SM"
 
 
 def render_trials_json(trials: Sequence[RegisterTrial]) -> str:
@@ -138,8 +157,11 @@ def _render_split(found: Occupancy) -> Iterator[str]:
         f"and L1 the other {found.l1_bytes // 1024} KiB"
     )
     yield f"  a block takes {found.shared_allocated_bytes:,} bytes of it"
-    if found.assumed:
+    if "shared_config_bytes" in found.assumed:
         yield "  (assumed: the driver's choice was measured on compute capability 9.0 only)"
+    if found.cluster_blocks > 1:
+        yield f"  clusters of {found.cluster_blocks} blocks: what they hold is an upper bound; how many SMs of a GPC"
+        yield "  are free only the driver knows (cudaOccupancyMaxActiveClusters)"
 
 
 def _render_cliffs(found: Occupancy) -> Iterator[str]:

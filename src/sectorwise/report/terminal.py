@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sectorwise.analysis.data import Analysis, KernelAnalysis, LimitationReport
+    from sectorwise.analysis.verification import KernelComparison
     from sectorwise.binary.ir import Location
+    from sectorwise.machine.execution import Sampling
 
 _LEGEND = (
     ("request", "one memory instruction issued by one warp, 32 lanes at once"),
@@ -54,7 +56,7 @@ def _write_title(analysis: Analysis, page: Page) -> str:
 
 
 def _write_kernel(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Iterator[str]:
-    yield _write_rule(_name_launch(kernel), page)
+    yield write_rule(name_launch(kernel), page)
     yield from _write_facts(analysis, kernel, page)
     if kernel.sites:
         yield ""
@@ -70,21 +72,24 @@ def _write_kernel(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Ite
     yield from _write_faults(kernel, page)
 
 
-def _name_launch(kernel: KernelAnalysis) -> str:
-    shape = ", ".join(_write_extent(extent) for extent in (kernel.launch.grid, kernel.launch.block))
+def name_launch(kernel: KernelAnalysis | KernelComparison) -> str:
+    """`transpose<<<(16, 16), (32, 8)>>>`, and the case's name where it has another."""
+    shape = ", ".join(write_extent(extent) for extent in (kernel.launch.grid, kernel.launch.block))
     dynamic = f", {kernel.launch.dynamic_shared_bytes}" if kernel.launch.dynamic_shared_bytes else ""
     case = f"  {kernel.case}" if kernel.case not in {None, kernel.name} else ""
     return f"{kernel.name}<<<{shape}{dynamic}>>>{case}"
 
 
-def _write_extent(extent: tuple[int, int, int]) -> str:
+def write_extent(extent: tuple[int, int, int]) -> str:
+    """`16`, `(16, 16)`, `(8, 8, 8)`."""
     x, y, z = extent
     if z != 1:
         return f"({x}, {y}, {z})"
     return f"({x}, {y})" if y != 1 else str(x)
 
 
-def _write_rule(title: str, page: Page) -> str:
+def write_rule(title: str, page: Page) -> str:
+    """A line across the page with a title in it."""
     name = clip(page, title, page.width - 6)
     rule = tidy(page, "─" * max(0, page.width - measure(name) - 4))
     return (
@@ -96,17 +101,27 @@ def _write_facts(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Iter
     coverage, resources = kernel.coverage, kernel.resources
     blocks = (
         f"all {coverage.blocks_total:,} blocks executed".replace("all 1 blocks", "its one block")
-        if coverage.blocks_executed == coverage.blocks_total
+        if coverage.sampled is None
         else f"{coverage.blocks_executed:,} of {coverage.blocks_total:,} blocks executed ({coverage.certainty})"
     )
     shared = write_bytes(resources.static_shared_bytes + kernel.launch.dynamic_shared_bytes)
     yield from fold(page, f"  {blocks} · {kernel.totals.instructions:,} warp instructions")
+    if coverage.sampled is not None:
+        yield from fold(page, f"  {_write_sample(coverage.sampled)}")
     yield from fold(
         page,
         f"  {resources.registers_per_thread} registers, {write_bytes(resources.local_bytes_per_thread)} local a thread"
         f" · {shared} shared a block",
     )
     yield from write_concurrency(kernel, load_device(analysis.device.id).sm_count, page)
+
+
+def _write_sample(sampled: Sampling) -> str:
+    return (
+        f"sampled: {len(sampled.blocks):,} blocks, corners, edges and others spread evenly, stand for {sampled.of:,};"
+        f" the last doubling moved no count by more than {100 * sampled.change:.2g} %; all of them"
+        f" (--all-blocks) would run {sampled.instructions:,} warp instructions"
+    )
 
 
 def _write_lines(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Iterator[str]:

@@ -9,6 +9,7 @@ from sectorwise.binary.cubin import read_cubin
 from sectorwise.binding import bind
 from sectorwise.device import load_device
 from sectorwise.errors import StepLimitError
+from sectorwise.launch.config import BufferArgument, Contents, LaunchConfig
 from sectorwise.launch.contents import materialise
 from sectorwise.launch.files import read_launch_file
 from sectorwise.launch.notation import parse_launch
@@ -210,3 +211,22 @@ def test_values_that_decide_nothing_are_computed_when_they_are_asked_for() -> No
     a, b = (materialise(bound.allocations[number].buffer).reshape(256, 256).astype(np.float64) for number in (0, 1))
     product = execution.read_buffer(2).view(np.float32).reshape(256, 256)
     np.testing.assert_allclose(product, a @ b, rtol=1e-5)
+
+
+@pytest.mark.parametrize("engine", [Engine.NATIVE, Engine.REFERENCE])
+def test_kernels_write_to_a_copy_of_what_was_given(engine: Engine) -> None:
+    given = np.arange(256, dtype=np.int32)
+    buffers = [BufferArgument("i32", 256, Contents("array", array=array)) for array in (given, given.copy())]
+    launch = LaunchConfig("leave", (1, 1, 1), (256, 1, 1), 0, tuple(buffers))
+    bound = bind(compile_kernels(SOURCE)["leave"], launch, load_device("h200"))
+    written = execute(bound, ExecutionOptions(engine=engine)).read_buffer(0).view(np.int32)
+    assert given.tolist() == list(range(256))
+    assert written.tolist() != given.tolist()
+
+
+def test_a_large_launch_runs_although_inexact_values_decide_and_says_so() -> None:
+    bound = _bind_row("atomics_global:k_atg_faddv_row")
+    with pytest.raises(UnsupportedError, match="inexact, or on an order"):
+        execute_native(bound, ExecutionOptions())
+    certain = {site.certainty for site in execute_native(bound, ExecutionOptions(), assumes=True).sites}
+    assert certain == {site.certainty for site in execute(bound, ExecutionOptions(engine=Engine.REFERENCE)).sites}

@@ -14,7 +14,7 @@ from sectorwise.binary.ir import (
     Register,
     Target,
 )
-from sectorwise.machine.native.flow import direct_target, is_conditional
+from sectorwise.machine.native.flow import direct_target, indirect_places, is_conditional, is_indirect_call
 from sectorwise.machine.native.layout import BARRIER as AT_BARRIER
 from sectorwise.machine.native.layout import MEETS, WARP, WARPSYNC_KEY
 from sectorwise.machine.native.unsupported import UnsupportedError
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sectorwise.machine.program import BasicBlock, Program, Step
 
 INSTRUCTION_BYTES = 16
+_INDIRECT = frozenset({"RET", "BRX", "BRXU", "JMX", "JMXU"})
 ALL_LANES = -1
 
 
@@ -120,6 +121,10 @@ def read_ending(port: LlvmPort, step: Step) -> Ending:
     match instruction.opcode:
         case "BRA" if instruction.has("DIV") or instruction.has("CONV"):
             return Ending(_taken_apart(port, instruction, taken))
+        case "BRA" if instruction.has("ANY"):
+            raise UnsupportedError(instruction.text)
+        case "SYNCS" | "ARRIVES" | "UBLKCP" | "UBLKRED" | "UTMALDG" | "UTMASTG" | "UTMAREDG" | "UTCBAR":
+            raise UnsupportedError(instruction.text)
         case "BSYNC":
             slot = _barrier_slot(instruction)
             return Ending(taken, writer.text(port.read_slot(slot), lanes=False))
@@ -127,7 +132,7 @@ def read_ending(port: LlvmPort, step: Step) -> Ending:
             raise UnsupportedError(instruction.text)
         case "WARPSYNC":
             return Ending(taken, _mask_operand(port, instruction))
-        case "RET" | "BRX" | "BRXU" | "JMX" | "JMXU":
+        case opcode if opcode in _INDIRECT or is_indirect_call(instruction):
             if is_conditional(step):
                 raise UnsupportedError("a conditional indirect branch")
             return Ending(taken, _indirect_offset(port, instruction, taken))
@@ -228,6 +233,8 @@ def end_block(port: LlvmPort, program: Program, block: BasicBlock, ending: Endin
     step = block.terminator
     instruction = step.instruction
     match instruction.opcode:
+        case opcode if opcode in _INDIRECT or is_indirect_call(instruction):
+            _jump_indirect(port, program, step, ending)
         case "BRA" | "JMP" | "CALL":
             target = direct_target(program, instruction)
             if is_conditional(step):
@@ -244,8 +251,6 @@ def end_block(port: LlvmPort, program: Program, block: BasicBlock, ending: Endin
         case "BAR":
             arguments = f"ptr %ctx, i32 {ending.taken}, i32 {instruction.index}, i32 {AT_BARRIER}"
             _reschedule(port, "park", f"{arguments}, i32 {ending.operand}, i32 0")
-        case "RET" | "BRX" | "BRXU" | "JMX" | "JMXU":
-            _jump_indirect(port, program, step, ending)
         case _:
             emitter.effect(f"br label %e{behind}")
 
@@ -299,14 +304,7 @@ def _jump_indirect(port: LlvmPort, program: Program, step: Step, ending: Ending)
     """To one of the places that are known; if lanes part here, or go elsewhere, the launch gives up."""
     emitter = port.writer.emitter
     instruction = step.instruction
-    if instruction.opcode == "RET":
-        places = [
-            each.index + 1
-            for each in program.kernel.instructions
-            if each.opcode == "CALL" and each.index + 1 < len(program.kernel.instructions)
-        ]
-    else:
-        places = [program.index_of_offset[offset] for offset in instruction.branch_targets]
+    places = indirect_places(program, instruction)
     offsets = {program.kernel.instructions[place].offset: place for place in places}
     cases = " ".join(f"i32 {offset}, label %e{place}" for offset, place in sorted(offsets.items()))
     emitter.effect(f"switch i32 {ending.operand}, label %lost [ {cases} ]")

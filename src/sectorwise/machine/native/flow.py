@@ -11,7 +11,7 @@ from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.program import BasicBlock, Program, block_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from sectorwise.binary.ir import Instruction
     from sectorwise.machine.program import Step
@@ -21,11 +21,20 @@ _INDIRECT = frozenset({"BRX", "BRXU", "JMX", "JMXU"})
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """All basic blocks that can be reached, by their first instruction; where each may lead; what instructions do."""
+    """All basic blocks that can be reached, by their first instruction; where each may lead; what instructions do.
+
+    Where a block in `dead_ends` leads is not known: whoever comes there gives up.
+    """
 
     blocks: dict[int, BasicBlock]
     leads: dict[int, tuple[int, ...]]
     marks: dict[int, Marks]
+    dead_ends: frozenset[int]
+
+    def step_at(self, index: int) -> Step:
+        """The instruction with an index."""
+        start = max(start for start in self.blocks if start <= index)
+        return steps_of(self.blocks[start])[index - start]
 
     def steps(self) -> Iterator[Step]:
         """All instructions."""
@@ -42,10 +51,11 @@ def find_flow(program: Program) -> Flow:
     """The flow graph of a kernel.
 
     Raises:
-        UnsupportedError: it leads to places that are not known, or has instructions that are not.
+        UnsupportedError: it runs off its end.
     """
     blocks: dict[int, BasicBlock] = {}
     leads: dict[int, tuple[int, ...]] = {}
+    dead_ends: set[int] = set()
     waiting = [0]
     returns = tuple(
         instruction.index + 1 for instruction in program.kernel.instructions if instruction.opcode == "CALL"
@@ -61,15 +71,15 @@ def find_flow(program: Program) -> Flow:
         try:
             leads[start] = _successors(program, block, returns)
         except UnsupportedError:
-            # Whoever comes here gives up, so it leads nowhere.
             leads[start] = ()
+            dead_ends.add(start)
         waiting.extend(leads[start])
     blocks = dict(sorted(blocks.items()))
     marks: dict[int, Marks] = {}
     for block in blocks.values():
         for step in steps_of(block):
             marks[step.instruction.index] = trace_step(step)
-    return Flow(blocks, leads, marks)
+    return Flow(blocks, leads, marks, frozenset(dead_ends))
 
 
 def is_conditional(step: Step) -> bool:
@@ -83,6 +93,25 @@ def is_conditional(step: Step) -> bool:
         isinstance(operand, Predicate) and (operand.index != TRUE_PREDICATE or operand.negate)
         for operand in instruction.operands
     )
+
+
+def is_indirect_call(instruction: Instruction) -> bool:
+    """Whether a call goes to a function that a register names."""
+    named = any(isinstance(operand, Register | Constant) for operand in instruction.operands)
+    return instruction.opcode == "CALL" and named
+
+
+def indirect_places(program: Program, instruction: Instruction) -> tuple[int, ...]:
+    """The places to which an indirect branch, call or return may go."""
+    match instruction.opcode:
+        case "RET":
+            calls = [each.index for each in program.kernel.instructions if each.opcode == "CALL"]
+            return tuple(index + 1 for index in calls if index + 1 < len(program.kernel.instructions))
+        case "CALL":
+            offsets: Iterable[int] = program.kernel.functions.values()
+        case _:
+            offsets = instruction.branch_targets
+    return tuple(program.index_of_offset[offset] for offset in offsets if offset in program.index_of_offset)
 
 
 def direct_target(program: Program, instruction: Instruction) -> int:
@@ -106,17 +135,15 @@ def _successors(program: Program, block: BasicBlock, returns: tuple[int, ...]) -
             return (direct_target(program, instruction), *behind)
         case "EXIT" | "KILL" | "BPT":
             return behind
-        case "CALL":
-            if any(isinstance(operand, Register | Constant) for operand in instruction.operands):
-                raise UnsupportedError("an indirect call")
-            return (direct_target(program, instruction), *behind)
         case "RET":
             return (*returns, *behind)
-        case opcode if opcode in _INDIRECT:
-            places = tuple(program.index_of_offset[offset] for offset in instruction.branch_targets)
+        case opcode if opcode in _INDIRECT or is_indirect_call(instruction):
+            places = indirect_places(program, instruction)
             if not places:
                 raise UnsupportedError("a branch to places that are not known")
             return (*places, *behind)
+        case "CALL":
+            return (direct_target(program, instruction), *behind)
         case _:
             return (block.stop,)
 

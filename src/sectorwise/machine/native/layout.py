@@ -68,6 +68,7 @@ CONTEXT, CONTEXT_BYTES = _place(
     ("grid_y", 8, 8),
     ("local_warp_bytes", 8, 8),
     ("unsettled", 8, 8),
+    ("watches", 8, 8),
 )
 
 # A warp: lanes that have not exited, its groups in order, and the one that runs.

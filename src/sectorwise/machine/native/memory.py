@@ -42,6 +42,8 @@ def write_memory_routine(name: str) -> str:
             return _write_local_lanes(name, operation, int(width)).text()
         case ["constant"]:
             return _CONSTANT
+        case ["watch"]:
+            return _write_watch().text()
         case ["give_up"]:
             return _write_give_up().text()
         case _:
@@ -70,6 +72,21 @@ on:
   ret {VECTOR} %result
 }}
 """
+
+
+def _write_watch() -> Code:
+    """Keeps the least and the greatest of the values of some lanes."""
+    code = Code("watch", "void", f"ptr %place, {LONGS} %values, i32 %mask")
+    with code.when(code.value("icmp eq i32 %mask, 0")):
+        code.give()
+    inside = booleans(code, "%mask")
+    for offset, operation, neutral in ((0, "smin", (1 << 63) - 1), (8, "smax", -(1 << 63))):
+        chosen = code.value(f"select <{LANES} x i1> {inside}, {LONGS} %values, {LONGS} splat (i64 {neutral})")
+        one = code.value(f"call i64 @llvm.vector.reduce.{operation}.v32i64({LONGS} {chosen})")
+        old = code.load("i64", "%place", offset)
+        code.store("i64", code.value(f"call i64 @llvm.{operation}.i64(i64 {old}, i64 {one})"), "%place", offset)
+    code.give()
+    return code
 
 
 def _write_give_up() -> Code:

@@ -6,24 +6,29 @@ back where the block ends. What a block writes in lanes that do not issue is dro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.native.layout import CONTEXT, SITE_BYTES, WORD_ROW
+from sectorwise.machine.native.specials import read_lane_special
 from sectorwise.machine.native.trace import BLOCK_SPECIALS, LAUNCH_SPECIALS, VECTOR_SPECIALS
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.updates import choose_fold, update_in_rounds
 from sectorwise.machine.native.values import LANES, Kind, Operand
+from sectorwise.machine.native.watch import likeness_of
 from sectorwise.machine.native.writer import VECTOR, Writer
 from sectorwise.machine.registers import BARRIER, PREDICATE, UNIFORM, UNIFORM_PREDICATE
+from sectorwise.machine.sites import COPY_PERIOD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sectorwise.counting.request import Access
     from sectorwise.machine.algebra import Algebra
+    from sectorwise.machine.native.alike import LikenessPort
+    from sectorwise.machine.native.watch import Watcher
     from sectorwise.machine.program import Step
 
 
@@ -43,7 +48,7 @@ class LlvmPort:
 
     `sized` are copies with a source size of their own. `group` names the i32 mask of the lanes that issue; `guard` is
     what the instruction's guard says of each. Where an instruction's values do not matter (`computes` is False), its
-    memory access is counted and checked, no more.
+    memory access is counted and checked, no more. `alike` and `watcher` follow how values differ between blocks.
     """
 
     algebra: Algebra[Operand]
@@ -57,6 +62,8 @@ class LlvmPort:
     step: Step | None = None
     state: BlockState = field(default_factory=BlockState)
     computes: bool = True
+    alike: LikenessPort | None = None
+    watcher: Watcher | None = None
 
     # Registers.
     def read_register(self, index: int, *, uniform: bool = False) -> Operand:
@@ -83,6 +90,12 @@ class LlvmPort:
 
     def read_slot(self, slot: int) -> Operand:
         """Value of a slot."""
+        value = self._read_value(slot)
+        if self.alike is not None:
+            return replace(value, likeness=self.alike.read_slot(slot))
+        return value
+
+    def _read_value(self, slot: int) -> Operand:
         state = self.state
         value = state.values.get(slot)
         if value is None:
@@ -137,6 +150,7 @@ class LlvmPort:
         uniform = UNIFORM <= slot < PREDICATE or slot >= UNIFORM_PREDICATE
         if uniform and value.lanes:
             value = self.algebra.first_active(value, self.active())
+        likeness = likeness_of(value)
         if self.guard is not None:
             condition = self.guard
             if uniform:
@@ -145,6 +159,8 @@ class LlvmPort:
                 condition = Operand(Kind.PREDICATE, lanes=False, text=text)
             value = self.algebra.select(condition, value, self.read_slot(slot))
         self.set_slot(slot, value)
+        if self.alike is not None:
+            self.alike.write_slot(slot, likeness)
 
     def set_slot(self, slot: int, value: Operand) -> None:
         """Sets a slot in all lanes that issue."""
@@ -181,7 +197,8 @@ class LlvmPort:
         if offset + 4 > size + (-size % 4):
             raise UnsupportedError("a read past the end of a constant bank")
         place = emitter.pure(f"getelementptr i8, ptr %bank{bank}, i64 {offset}")
-        return Operand(Kind.WORD, lanes=False, text=emitter.pure(f"load i32, ptr {place}, align 1"))
+        word = Operand(Kind.WORD, lanes=False, text=emitter.pure(f"load i32, ptr {place}, align 1"))
+        return word if self.alike is None else replace(word, likeness=self.alike.read_constant(bank, offset))
 
     def _read_indexed_constant(self, bank: int, size: int, offset: Operand) -> Operand:
         emitter, writer = self.writer.emitter, self.writer
@@ -193,6 +210,12 @@ class LlvmPort:
 
     def read_special(self, name: str) -> Operand:
         """Word of a special register."""
+        value = self._read_special(name)
+        if self.alike is None or value.constant is not None:
+            return value
+        return replace(value, likeness=self.alike.read_special(name))
+
+    def _read_special(self, name: str) -> Operand:
         emitter = self.writer.emitter
         if name in VECTOR_SPECIALS:
             place = emitter.pure(f"getelementptr i8, ptr %special, i64 {WORD_ROW * VECTOR_SPECIALS.index(name)}")
@@ -204,27 +227,7 @@ class LlvmPort:
             offset = CONTEXT["block"] + 4 * BLOCK_SPECIALS.index(name)
             place = emitter.pure(f"getelementptr i8, ptr %ctx, i64 {offset}")
             return Operand(Kind.WORD, lanes=False, text=emitter.pure(f"load i32, ptr {place}"))
-        return self._read_lane_special(name)
-
-    def _read_lane_special(self, name: str) -> Operand:
-        algebra, lane = self.algebra, self.algebra.lane()
-        one, full = algebra.word(1), algebra.word(-1)
-        below = algebra.shift_left(full, lane)
-        match name:
-            case "SR_LANEID":
-                return lane
-            case "SR_EQMASK":
-                return algebra.shift_left(one, lane)
-            case "SR_GEMASK":
-                return below
-            case "SR_LTMASK":
-                return algebra.invert(below)
-            case "SR_GTMASK":
-                return algebra.shift_left(below, one)
-            case "SR_LEMASK":
-                return algebra.invert(algebra.shift_left(below, one))
-            case _:
-                return algebra.word(0)
+        return read_lane_special(self.algebra, name)
 
     # Lanes and certainty.
     def active_mask(self) -> str:
@@ -232,6 +235,11 @@ class LlvmPort:
         if self.guard is None:
             return self.group
         return self.writer.emitter.pure(f"and i32 {self.group}, {self.writer.mask(self.guard)}")
+
+    def watched_mask(self) -> str:
+        """The lanes whose values a condition concerns: of what crosses lanes, all that issue."""
+        is_across = self.step is not None and self.step.cross_lane
+        return self.group if is_across else self.active_mask()
 
     def active(self) -> Operand:
         """The lanes that execute this instruction."""
@@ -281,11 +289,12 @@ class LlvmPort:
         """Counts a request and updates lane after lane."""
         del inexact
         size = min(access.width_bytes, 4 * words)
-        if size not in (4, 8) or (self.computes and "SPIN" in access.modifiers):
-            raise UnsupportedError("an atomic of this form")
         if not self.computes:
             self._touch(access, address)
             return [self.algebra.word(0)] * words
+        if size not in (4, 8) or "SPIN" in access.modifiers:
+            raise UnsupportedError("an atomic of this form")
+        self._watch(address, access, self.active_mask())
         self._place("addresses", address, wide=access.space is not Space.SHARED)
         resolve = self.writer.emitter.require(f"resolve.{access.space}.{size}")
         arguments = f"ptr %ctx, ptr {self._site()}, i32 {self.active_mask()}"
@@ -314,6 +323,9 @@ class LlvmPort:
         # Under a negated guard the profiler counts all lanes that issue a copy.
         issued = self.group if access.guard_negated else self.active_mask()
         routine = f"copy.{width}" if self.computes else f"copy_touch.{width}"
+        if self.watcher is not None:
+            self.watcher.follow_address(shared_address, Space.SHARED, width, issued)
+            self.watcher.follow_address(global_address, Space.GLOBAL, width, issued, COPY_PERIOD_BYTES)
         self._request(access, global_address, routine, f", i32 {issued}")
 
     def load_matrix(self, access: Access, address: Operand) -> Sequence[Operand]:
@@ -340,10 +352,16 @@ class LlvmPort:
             raise UnsupportedError(f"{access.space} memory")
         if access.operation is Operation.LOAD and access.width_bytes not in (1, 2, 4, 8, 16):
             raise UnsupportedError("a load of this width")
+        if access.operation is not Operation.ASYNC_COPY:
+            self._watch(address, access, self.active_mask())
         self._place("addresses", address, wide=access.space in (Space.GLOBAL, Space.GENERIC))
         emitter = self.writer.emitter
         arguments = f"ptr %ctx, ptr {self._site()}, i32 {self.active_mask()}"
         emitter.effect(f"call void {emitter.require(routine)}({arguments}{more})")
+
+    def _watch(self, address: Operand, access: Access, mask: str) -> None:
+        if self.watcher is not None:
+            self.watcher.follow_address(address, access.space, access.width_bytes, mask)
 
     def _site(self) -> str:
         """Pointer to the instruction's site; a generic access has three, one a space."""

@@ -27,15 +27,19 @@ from sectorwise.machine.native.layout import (
     WORD_ROW,
 )
 from sectorwise.machine.native.loop import ENTRY
-from sectorwise.machine.native.tally import SITES_A_REQUEST, read_patterns, record_log
+from sectorwise.machine.native.tally import SITES_A_REQUEST, record_log, take_patterns
 from sectorwise.machine.native.trace import LAUNCH_SPECIALS, VECTOR_SPECIALS
+from sectorwise.machine.native.watch import WATCH_BYTES
 from sectorwise.machine.special import special_registers
 
 if TYPE_CHECKING:
+    import threading
+
     import numpy.typing as npt
 
     from sectorwise.binding import BoundLaunch
     from sectorwise.machine.native.compiler import Library
+    from sectorwise.machine.native.tally import Rows
     from sectorwise.machine.native.translate import Translation
     from sectorwise.machine.sites import SiteCounter
 
@@ -46,7 +50,10 @@ _FETCH = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 
 @dataclass(slots=True)
 class Session:
-    """Memory and callbacks of one thread that runs blocks of a launch; `regions` and `keep` live as long as it does."""
+    """Memory and callbacks of one thread that runs blocks of a launch; `regions` and `keep` live as long as it does.
+
+    `pending` collects rows of logs that count more than once, as long as it is not known how often.
+    """
 
     context: Region
     regions: dict[str, Region]
@@ -54,6 +61,7 @@ class Session:
     order: list[int]
     sized: set[int]
     windows: tuple[int, int, int]
+    pending: list[Rows] | None
     counters: dict[int, SiteCounter]
     keep: list[Any]
     failure: list[BaseException]
@@ -66,6 +74,7 @@ def open_session(
     memory: GlobalMemory,
     counters: dict[int, SiteCounter],
     step_limit: int,
+    lock: threading.Lock,
 ) -> Session:
     """Memory for blocks of the launch, nothing run yet."""
     warps = -(-bound.launch.threads_per_block // LANES)
@@ -75,14 +84,20 @@ def open_session(
     function = _FUNCTION(library.address_of(ENTRY))
     order = sorted(translation.sites, key=lambda index: translation.sites[index])
     windows = (0, bound.shared_window, bound.local_window)
-    session = Session(context, regions, function, order, translation.sized, windows, counters, [library], [])
+    session = Session(context, regions, function, order, translation.sized, windows, None, counters, [library], [])
     _fill_geometry(session, bound, warps)
     _fill_memory(session, bound, translation, memory)
     _fill_sites(session, counters)
-    _attach_callbacks(session, memory)
+    _attach_callbacks(session, memory, lock)
     context.put(CONTEXT["limit"], "q", step_limit)
     context.put(CONTEXT["state_bytes"], "q", translation.state_bytes)
     return session
+
+
+def measure_session(bound: BoundLaunch, translation: Translation, allocations: int) -> int:
+    """Bytes of memory that a session takes."""
+    warps = -(-bound.launch.threads_per_block // LANES)
+    return CONTEXT_BYTES + sum(_region_sizes(bound, translation, warps, allocations).values())
 
 
 def _region_sizes(bound: BoundLaunch, translation: Translation, warps: int, allocations: int) -> dict[str, int]:
@@ -101,6 +116,7 @@ def _region_sizes(bound: BoundLaunch, translation: Translation, warps: int, allo
         "wide_log": 8 * WIDE_COLUMNS * LOG_ROWS,
         "issued": 16 * len(translation.blocks),
         "full_masks": 4 * warps,
+        "watches": WATCH_BYTES * len(translation.watches),
     }
     for bank, content in bound.banks.items():
         sizes[f"bank{bank}"] = len(content) + 64
@@ -113,7 +129,7 @@ def _local_bytes(bound: BoundLaunch) -> int:
 
 def _fill_geometry(session: Session, bound: BoundLaunch, warps: int) -> None:
     context, regions = session.context, session.regions
-    for name in ("states", "warps", "threads_special", "launch_special", "full_masks", "issued"):
+    for name in ("states", "warps", "threads_special", "launch_special", "full_masks", "issued", "watches"):
         context.put(CONTEXT[name], "Q", regions[name].address)
     context.put(CONTEXT["warp_count"], "q", warps)
     context.put(CONTEXT["grid_x"], "q", bound.launch.grid[0])
@@ -170,15 +186,19 @@ def _fill_sites(session: Session, counters: dict[int, SiteCounter]) -> None:
             sites.put(number * SITE_BYTES + SITE["width"], "I", counters[index].access.width_bytes)
 
 
-def _attach_callbacks(session: Session, memory: GlobalMemory) -> None:
-    """Functions that machine code calls: to empty full logs, to make a buffer that is touched first."""
+def _attach_callbacks(session: Session, memory: GlobalMemory, lock: threading.Lock) -> None:
+    """Functions that machine code calls: to empty full logs, to make a buffer that is touched first.
+
+    Buffers are shared between the threads that hold the lock in turn.
+    """
     context = session.context
 
     def drain(_context: int) -> None:
         _guarded(session, lambda: empty_logs(session))
 
     def fetch(number: int) -> None:
-        _guarded(session, lambda: _fetch(session, memory, number))
+        with lock:
+            _guarded(session, lambda: _fetch(session, memory, number))
 
     for name, callback in (("drain", _DRAIN(drain)), ("fetch", _FETCH(fetch))):
         session.keep.append(callback)
@@ -203,7 +223,10 @@ def empty_logs(session: Session) -> None:
     for name, used, columns in (("log", "log_used", LOG_COLUMNS), ("wide_log", "wide_used", WIDE_COLUMNS)):
         rows = session.context.get(CONTEXT[used], "q")
         table = session.regions[name].view(np.int64, 0, rows * columns).reshape(rows, columns).astype(np.int64)
-        record_log(session.counters, session.order, session.sized, table)
+        if session.pending is None:
+            record_log(session.counters, session.order, session.sized, table)
+        elif rows:
+            session.pending.append(table)
         session.context.put(CONTEXT[used], "q", 0)
 
 
@@ -233,16 +256,23 @@ def _find_first(session: Session, counter: SiteCounter, number: int) -> None:
         counter.first = FirstRequest(warp, shown, mask)
 
 
-def close_session(session: Session) -> npt.NDArray[np.int64]:
-    """Counts all that is still remembered; gives how often each basic block was issued, and in how many lanes."""
+def collect(session: Session, times: int = 1) -> npt.NDArray[np.int64]:
+    """Counts all that is logged or remembered, `times` over, and forgets it.
+
+    Gives how often each basic block was issued, and in how many lanes, likewise: [blocks, 2].
+    """
     empty_logs(session)
+    logged, session.pending = session.pending or [], None
     for place, index in enumerate(session.order):
-        access = session.counters[index].access
-        for space in range(SITES_A_REQUEST):
-            number = SITES_A_REQUEST * place + space
+        counter = session.counters[index]
+        for number in range(SITES_A_REQUEST * place, SITES_A_REQUEST * (place + 1)):
             if session.regions["sites"].get(number * SITE_BYTES + SITE["touched"], "i"):
-                _find_first(session, session.counters[index], number)
-                rows = read_patterns(session.regions["sites"], number, access)
-                record_log(session.counters, session.order, session.sized, rows)
-    region = session.regions["issued"]
-    return np.array(region.view(np.int64, 0, len(region.octets) // 8), np.int64).reshape(-1, 2)
+                _find_first(session, counter, number)
+                logged.append(take_patterns(session.regions["sites"], number, counter.access))
+    for rows in logged:
+        rows[:, 1] *= times
+        record_log(session.counters, session.order, session.sized, rows)
+    issued = session.regions["issued"].view(np.int64, 0, len(session.regions["issued"].octets) // 8)
+    result = np.array(issued, np.int64).reshape(-1, 2) * times
+    issued[:] = 0
+    return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sectorwise.counting.request import Operation, Space
@@ -9,8 +10,11 @@ from sectorwise.machine.effects import destinations
 from sectorwise.machine.native.flow import steps_of
 from sectorwise.machine.native.relevance import Guard, guard_of, reached_spaces
 from sectorwise.machine.native.unsupported import UnsupportedError
+from sectorwise.machine.taint import INEXACT, ORDERED
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sectorwise.binding import BoundLaunch
     from sectorwise.machine.native.flow import Flow
     from sectorwise.machine.native.trace import Marks
@@ -21,31 +25,87 @@ _FLOATS = ("F16", "F32", "F64", "BF16")
 _ORDERED_LOADS = frozenset({"STRONG", "VOLATILE"})
 
 
-def check_certainty(flow: Flow, bound: BoundLaunch) -> None:
-    """Raises UnsupportedError where values that are not known, or inexact, may reach an address, guard or branch."""
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One sort of doubt: what makes results doubtful, what makes memory so, and the spaces that are from the start."""
+
+    results: Callable[[Marks], bool]
+    stores: Callable[[Marks], bool]
+    spaces: frozenset[Space] = frozenset()
+
+
+def find_doubts(flow: Flow, bound: BoundLaunch) -> dict[int, int]:
+    """Memory instructions whose address, guard or way may depend on inexact values or on an order: their flags.
+
+    Raises:
+        UnsupportedError: one may depend on a value that is not known at all.
+    """
     noisy = any(allocation.buffer.contents.kind == "noise" for allocation in bound.allocations)
-    doubtful: set[Space] = {Space.GLOBAL, Space.GENERIC} if noisy else set()
+    assumed = frozenset({Space.GLOBAL, Space.GENERIC} if noisy else ())
+    unknown = Source(lambda marks: marks.unknown, lambda _marks: False)
+    decisions = _find_decisions(flow, unknown)
+    if decisions:
+        text = flow.step_at(min(decisions)).instruction.text
+        raise UnsupportedError(f"{text} may depend on a value that is not known")
+    found: dict[int, int] = {}
+    inexact = Source(lambda marks: marks.inexact, lambda marks: marks.inexact, assumed)
+    ordered = Source(lambda marks: marks.ordered, lambda marks: marks.stains)
+    for flag, source in ((INEXACT, inexact), (ORDERED, ordered)):
+        for index in _find_touched(flow, _find_decisions(flow, source)):
+            found[index] = found.get(index, 0) | flag
+    return found
+
+
+def _find_touched(flow: Flow, decisions: set[int]) -> set[int]:
+    """Memory instructions among doubtful decisions, and those that lie behind a doubtful branch."""
+    touched = {index for index in decisions if flow.step_at(index).access is not None}
+    waiting = [
+        successor
+        for start, block in flow.blocks.items()
+        if block.terminator is not None and block.terminator.instruction.index in decisions
+        for successor in flow.leads[start]
+    ]
+    seen: set[int] = set()
+    while waiting:
+        start = waiting.pop()
+        if start not in seen:
+            seen.add(start)
+            touched.update(step.instruction.index for step in flow.blocks[start].steps if step.access is not None)
+            waiting.extend(flow.leads[start])
+    return touched
+
+
+def _find_decisions(flow: Flow, source: Source) -> set[int]:
+    """Instructions that decide by a doubtful value."""
+    doubtful = set(source.spaces)
     while True:
         before = len(doubtful)
-        _follow(flow, doubtful)
+        decisions = _follow(flow, source, doubtful)
         if len(doubtful) == before:
-            return
+            return decisions
 
 
 Doubts = dict[int, frozenset[Guard]]
 """Slots that may be in doubt, and the guards under which they are not."""
 
 
-def _follow(flow: Flow, doubtful: set[Space]) -> None:
-    """Doubt along the flow graph, to a fixed point; `doubtful` gains the spaces that doubtful values are stored to."""
+def _follow(flow: Flow, source: Source, doubtful: set[Space]) -> set[int]:
+    """Doubt along the flow graph, to a fixed point; `doubtful` gains the spaces that doubtful values are stored to.
+
+    Gives the instructions that decide by what is in doubt.
+    """
+    decisions: set[int] = set()
     begins: dict[int, Doubts] = {start: {} for start in flow.blocks}
     waiting = list(flow.blocks)
     while waiting:
         start = waiting.pop()
         doubts = dict(begins[start])
         for step in steps_of(flow.blocks[start]):
-            _follow_step(step, flow.marks[step.instruction.index], doubts, doubtful)
+            marks = flow.marks[step.instruction.index]
+            if _follow_step(step, (marks, source), doubts, doubtful):
+                decisions.add(step.instruction.index)
         waiting.extend(successor for successor in flow.leads[start] if _join(begins[successor], doubts))
+    return decisions
 
 
 def _join(known: Doubts, more: Doubts) -> bool:
@@ -59,7 +119,9 @@ def _join(known: Doubts, more: Doubts) -> bool:
     return changed
 
 
-def _follow_step(step: Step, marks: Marks, doubts: Doubts, doubtful: set[Space]) -> None:
+def _follow_step(step: Step, sort: tuple[Marks, Source], doubts: Doubts, doubtful: set[Space]) -> bool:
+    """Doubts behind an instruction; says whether it decides by one."""
+    marks, source = sort
     guard = guard_of(step)
 
     def in_doubt(slot: int) -> bool:
@@ -68,13 +130,13 @@ def _follow_step(step: Step, marks: Marks, doubts: Doubts, doubtful: set[Space])
     # Branches and waits decide by all that they read, memory accesses by address and guard.
     decides = marks.reads if step.action is None else set(step.address_slots)
     guarded = step.guard_slot in doubts and (step.access is not None or step.action is None)
-    if guarded or any(in_doubt(slot) for slot in decides):
-        raise UnsupportedError(f"{step.instruction.text} may depend on a value that is inexact or not known")
-    doubt = marks.inexact or marks.unknown or any(in_doubt(slot) for slot in marks.reads) or step.guard_slot in doubts
+    decided = guarded or any(in_doubt(slot) for slot in decides)
+    doubt = any(in_doubt(slot) for slot in marks.reads) or step.guard_slot in doubts
     doubt |= marks.loads is not None and bool(reached_spaces(marks.loads) & doubtful)
-    if doubt and marks.stores is not None:
+    if (doubt or source.stores(marks)) and marks.stores is not None:
         doubtful |= reached_spaces(marks.stores)
-    _write(marks.writes, guard, doubts, doubt=doubt)
+    _write(marks.writes, guard, doubts, doubt=doubt or source.results(marks))
+    return decided
 
 
 def _write(writes: set[int], guard: Guard | None, doubts: Doubts, *, doubt: bool) -> None:

@@ -68,16 +68,16 @@ def _record(counter: SiteCounter, rows: Rows, space: int, *, is_sized: bool) -> 
     counter.lanes += int(np.bitwise_count(mask[:, 0].astype(np.uint32)).astype(np.int64) @ times)
 
 
-def read_patterns(sites: Region, number: int, access: Access) -> Rows:
-    """What a site (by number) still remembers, as rows of its log."""
+def take_patterns(sites: Region, number: int, access: Access) -> Rows:
+    """What a site (by number) remembers, as rows of its log; from now on it has seen nothing."""
     start = number * SITE_BYTES + SITE["patterns"]
     is_copy = access.operation is Operation.ASYNC_COPY
     size = COPY_PATTERN_BYTES if is_copy else PATTERN_BYTES
-    octets = sites.octets[start : start + (size << PATTERN_BITS)].reshape(-1, size)
-    hits = _column(octets, PATTERN["hits"], "<i8")
-    octets, hits = octets[hits > 0], hits[hits > 0]
-    rows = np.zeros((len(hits), WIDE_COLUMNS if is_copy else LOG_COLUMNS), np.int64)
-    rows[:, 0], rows[:, 1] = number, hits
+    table = sites.octets[start : start + (size << PATTERN_BITS)].reshape(-1, size)
+    hits = _column(table, PATTERN["hits"], "<i8")
+    octets = table[hits > 0]
+    rows = np.zeros((len(octets), WIDE_COLUMNS if is_copy else LOG_COLUMNS), np.int64)
+    rows[:, 0], rows[:, 1] = number, hits[hits > 0]
     rows[:, 2] = _column(octets, PATTERN["mask"], "<u4")
     rows[:, 3] = _column(octets, PATTERN["place"], "<u4")
     is_long = is_copy or access.space is Space.GLOBAL or (access.space is Space.GENERIC and number % 3 == 0)
@@ -87,6 +87,11 @@ def read_patterns(sites: Region, number: int, access: Access) -> Rows:
         rows[:, LOG_COLUMNS + 1 : LOG_COLUMNS + 1 + LANES] = _lanes(octets, PATTERN["others"], "<i4")
         rows[:, LOG_COLUMNS + 1 + LANES : -1] = _lanes(octets, PATTERN["sizes"], "<i4")
         rows[:, -1] = _column(octets, PATTERN["issued"], "<u4")
+    table[:, PATTERN["hits"] : PATTERN["hits"] + 8] = 0
+    # The next request is a first one again: no pattern is recent, and the one with number 0 is no request's.
+    table[0, PATTERN["mask"] : PATTERN["mask"] + 8] = 0
+    sites.put(number * SITE_BYTES + SITE["touched"], "i", 0)
+    sites.octets[number * SITE_BYTES + SITE["recent"] : start] = 0
     return rows
 
 

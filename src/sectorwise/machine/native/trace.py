@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER, ConvergenceBarrier, Predicate, Register
 from sectorwise.counting.request import Space
+from sectorwise.machine.atomics import is_order_visible
 from sectorwise.machine.program import predicate_slot, register_slot
 from sectorwise.machine.registers import BARRIER, PREDICATE, UNIFORM, UNIFORM_PREDICATE
 
@@ -20,12 +21,17 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Marks:
-    """What one instruction does: slots, memory, certainty."""
+    """What one instruction does: slots, memory, certainty.
+
+    `ordered` says that its result depends on the order of warps, `stains` that what it leaves in memory does.
+    """
 
     reads: set[int] = field(default_factory=set)
     writes: set[int] = field(default_factory=set)
     inexact: bool = False
     unknown: bool = False
+    ordered: bool = False
+    stains: bool = False
     loads: Space | None = None
     stores: Space | None = None
 
@@ -117,16 +123,21 @@ class TracePort:
     ) -> Sequence[Any]:
         """Notes a load and a store."""
         del address, update
-        self.marks.loads = self.marks.stores = access.space
+        self._note_atomic(access)
         self.marks.inexact |= inexact
         return [_NOTHING] * words
 
     def atomic_words(self, access: Access, address: object, updates: Sequence[object]) -> Sequence[Any]:
-        """Notes a load and a store of float sums."""
+        """Notes a load and a store."""
         del address
-        self.marks.loads = self.marks.stores = access.space
+        self._note_atomic(access)
         self.marks.inexact = True
         return [_NOTHING] * len(updates)
+
+    def _note_atomic(self, access: Access) -> None:
+        self.marks.loads = self.marks.stores = access.space
+        self.marks.ordered = True
+        self.marks.stains |= is_order_visible(access.modifiers)
 
     def copy_async(self, access: Access, shared_address: object, global_address: object, source_bytes: object) -> None:
         """Notes a load from one space and a store to another."""

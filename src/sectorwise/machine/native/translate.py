@@ -7,16 +7,21 @@ from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import TRUE_PREDICATE
 from sectorwise.machine.native.algebra import LlvmAlgebra
+from sectorwise.machine.native.alike import Registers, sees_others
 from sectorwise.machine.native.control import Ending, end_block, read_ending, run_inline_control
 from sectorwise.machine.native.flow import Flow, find_live
 from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL, WAITS, WORD_ROW
 from sectorwise.machine.native.port import BlockState, LlvmPort
 from sectorwise.machine.native.unsupported import UnsupportedError
+from sectorwise.machine.native.watch import WatchedAlgebra, Watcher
 from sectorwise.machine.native.writer import VECTOR, Writer
 from sectorwise.machine.registers import PREDICATE, UNIFORM_PREDICATE
 
 if TYPE_CHECKING:
+    from sectorwise.machine.likeness import Form
+    from sectorwise.machine.native.alike import Alike
     from sectorwise.machine.native.values import Operand
+    from sectorwise.machine.native.watch import Watch
     from sectorwise.machine.program import BasicBlock, Program, Step
 
 
@@ -29,7 +34,9 @@ class Translation:
 
     `blocks` are the first instructions of the basic blocks, in the order of their issue counters; `sites` numbers
     memory instructions (three numbers each), `sized` are the copies with a source size; `state_bytes` is the size of a
-    warp's registers, `needed` the routines that the text calls.
+    warp's registers, `needed` the routines that the text calls. `watches` are the values whose least and greatest are
+    kept, `moves` the forms by which addresses move between blocks, each with the period of
+    its counts.
     """
 
     text: str
@@ -38,6 +45,8 @@ class Translation:
     sized: set[int]
     state_bytes: int
     needed: dict[str, None]
+    watches: tuple[Watch, ...] = ()
+    moves: tuple[tuple[Form, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +61,16 @@ class _Draft:
     ending: Ending | None
 
 
-def translate(program: Program, flow: Flow, bank_sizes: dict[int, int], relevant: frozenset[int] | None) -> Translation:
+def translate(
+    program: Program,
+    flow: Flow,
+    bank_sizes: dict[int, int],
+    relevant: frozenset[int] | None,
+    alike: Alike | None = None,
+) -> Translation:
     """The kernel as LLVM text; `relevant` are the instructions that compute values, None for all.
+
+    With `alike` it also watches the conditions under which other blocks are like the one that runs.
 
     Raises:
         UnsupportedError: something in it is for the reference engine alone.
@@ -61,7 +78,15 @@ def translate(program: Program, flow: Flow, bank_sizes: dict[int, int], relevant
     blocks, leads = flow.blocks, flow.leads
     writer = Writer()
     port = LlvmPort(LlvmAlgebra(writer), writer, {}, {}, bank_sizes)
-    drafts = [_draft(port, block, number, relevant) for number, block in enumerate(blocks.values())]
+    begins_alike: dict[int, Registers] = {}
+    if alike is not None:
+        begins_alike, port.alike, port.watcher = alike.begins, alike.port, Watcher(writer)
+        port.algebra = WatchedAlgebra(port.algebra, port.watcher, port.watched_mask)
+    drafts = []
+    for number, block in enumerate(blocks.values()):
+        if port.alike is not None:
+            port.alike.registers = Registers(dict(begins_alike.get(block.start, Registers()).slots))
+        drafts.append(_draft(port, block, number, relevant, is_dead_end=block.start in flow.dead_ends))
     needs = {draft.block.start: draft.state.needs for draft in drafts}
     writes = {draft.block.start: set(draft.state.written) for draft in drafts}
     begins, ends = find_live(leads, needs, writes)
@@ -70,10 +95,15 @@ def translate(program: Program, flow: Flow, bank_sizes: dict[int, int], relevant
         lines += _finish(port, program, draft, ends[draft.block.start])
     clear = _clear(port, begins[0])
     text = _head(port, blocks) + "\n".join(lines) + "\n}\n" + clear
-    return Translation(text, blocks, port.sites, port.sized, len(port.offsets) * WORD_ROW, writer.emitter.needed)
+    size = len(port.offsets) * WORD_ROW
+    watches = port.watcher or Watcher(writer)
+    moves = tuple(watches.moves)
+    return Translation(text, blocks, port.sites, port.sized, size, writer.emitter.needed, tuple(watches.watches), moves)
 
 
-def _draft(port: LlvmPort, block: BasicBlock, number: int, relevant: frozenset[int] | None) -> _Draft:
+def _draft(
+    port: LlvmPort, block: BasicBlock, number: int, relevant: frozenset[int] | None, *, is_dead_end: bool
+) -> _Draft:
     """A block's body, up to what its end decides by."""
     emitter = port.writer.emitter
     emitter.lines, emitter.memo = [], {}
@@ -81,7 +111,7 @@ def _draft(port: LlvmPort, block: BasicBlock, number: int, relevant: frozenset[i
     port.guard = port.step = None
     _enter_block(port, block, number)
     try:
-        ending = _write_body(port, block, relevant)
+        ending = _write_body(port, block, relevant, is_dead_end=is_dead_end)
     except UnsupportedError:
         # Seldom does a launch come here: a slow path, an assertion. If it does, the reference engine takes it over.
         emitter.effect(f"call void {emitter.require('give_up')}(ptr %ctx)")
@@ -89,8 +119,14 @@ def _draft(port: LlvmPort, block: BasicBlock, number: int, relevant: frozenset[i
     return _Draft(block, emitter.lines, emitter.memo, port.group, port.state, ending)
 
 
-def _write_body(port: LlvmPort, block: BasicBlock, relevant: frozenset[int] | None) -> Ending | None:
+def _write_body(
+    port: LlvmPort, block: BasicBlock, relevant: frozenset[int] | None, *, is_dead_end: bool
+) -> Ending | None:
+    if is_dead_end:
+        raise UnsupportedError("where it leads is not known")
     for step in block.steps:
+        if step.action is None and not step.is_control:
+            raise UnsupportedError(step.unknown_because)
         port.computes = relevant is None or step.instruction.index in relevant
         if port.computes or step.access is not None:
             _write_step(port, step)
@@ -98,19 +134,27 @@ def _write_body(port: LlvmPort, block: BasicBlock, relevant: frozenset[int] | No
     if block.terminator is None:
         return None
     port.step = block.terminator
+    if port.alike is not None:
+        port.alike.begin(block.terminator)
+        port.alike.settle_step(block.terminator)
+        # What decides where lanes go is read in all of them.
+        port.alike.guard = None
     port.guard = _guard_of(port, block.terminator)
     return read_ending(port, block.terminator)
 
 
 def _write_step(port: LlvmPort, step: Step) -> None:
     port.step = step
+    if port.alike is not None:
+        port.alike.begin(step)
+        port.alike.settle_step(step)
     port.guard = _guard_of(port, step)
+    if port.watcher is not None and port.computes and sees_others(step):
+        port.watcher.check_whole(port.group)
     if step.action is not None:
         step.action(port)
-    elif step.is_control:
-        run_inline_control(port, step.instruction)
     else:
-        raise UnsupportedError(step.unknown_because)
+        run_inline_control(port, step.instruction)
 
 
 def _guard_of(port: LlvmPort, step: Step) -> Operand | None:
@@ -174,6 +218,7 @@ def _head(port: LlvmPort, blocks: dict[int, BasicBlock]) -> str:
         "launch": "launch_special",
         "sites": "sites",
         "issued": "issued",
+        "watches": "watches",
     }
     lines = ["define internal i32 @run(ptr noalias %ctx) noinline {", "entry:", "  %place = alloca i32"]
     for name, field in loads.items():

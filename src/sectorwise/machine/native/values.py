@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sectorwise.machine.likeness import Likeness
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
 LANES = 32
+
+_SAME = Likeness()
 
 
 class Kind(StrEnum):
@@ -47,7 +51,8 @@ class Operand:
     `text` is its name; a predicate a lane is named by its mask (i32), or by its booleans (<32 x i1>) if `booleans`.
     `constant` holds a value that is known now, [1, 1] or [1, 32]. What is not written yet has a `recipe` instead of a
     text: `("join", low, high)`, `("bits", single)`. `raw` marks floats whose NaNs are not the hardware's yet; doubles
-    of this sort have the operands that their NaN comes from.
+    of this sort have the operands that their NaN comes from. `likeness` says how the value differs between blocks,
+    where that is followed.
     """
 
     kind: Kind
@@ -58,6 +63,7 @@ class Operand:
     booleans: bool = False
     raw: bool = False
     sources: tuple[Operand, ...] = ()
+    likeness: Likeness = _SAME
 
 
 def type_text(kind: Kind, *, lanes: bool) -> str:

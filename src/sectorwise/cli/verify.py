@@ -1,0 +1,147 @@
+"""Turns a kernel file, its launches and a GPU or a profiler's report into predicted numbers beside counted ones."""
+
+from __future__ import annotations
+
+import json as plain_json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from sectorwise.analyze import analyze
+from sectorwise.cli.output import describe_page, write_text
+from sectorwise.cli.progress import show_progress
+from sectorwise.errors import ArgumentError
+from sectorwise.frontends.report import REPORT_SUFFIX
+from sectorwise.machine.execution import ExecutionOptions
+from sectorwise.report.json import to_plain
+from sectorwise.report.page import Page
+from sectorwise.report.verification import render
+from sectorwise.verify.run import verify_here, verify_report
+
+if TYPE_CHECKING:
+    from sectorwise.analysis.data import Analysis
+    from sectorwise.analysis.verification import Verification
+
+EXIT_DIFFERENT: Final = 1
+_FORMATS: Final = ("terminal", "json")
+
+
+@click.command()
+@click.argument("source", type=click.Path(path_type=Path))
+@click.option("--launch", "notations", multiple=True, metavar="TEXT", help="A launch, as for check; may be repeated.")
+@click.option(
+    "--launches",
+    "files",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE.json",
+    help="A file with launches; may be repeated. Without either, the comments `// sectorwise: launch ...` count.",
+)
+@click.option("--kernel", metavar="NAME", help="Only the launches of this kernel.")
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.ncu-rep",
+    help="Compare with this report of Nsight Compute instead of counting here: no GPU is needed.",
+)
+@click.option("--outputs", is_flag=True, help="Compare what the launches leave in their buffers, too.")
+@click.option("--device", metavar="NAME", help="The GPU to predict for.  [default: the one that counts]")
+@click.option("-D", "--define", "macros", multiple=True, metavar="NAME[=VALUE]", help="A macro for the compiler.")
+@click.option(
+    "-I",
+    "--include",
+    "folders",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Where headers are.",
+)
+@click.option(
+    "--ncu", type=click.Path(path_type=Path), metavar="FILE", help="Nsight Compute's command, if not on the PATH."
+)
+@click.option(
+    "--keep-report",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE.ncu-rep",
+    help="Leave the profiler's report there.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(_FORMATS), default="terminal", show_default=True, help="What to write."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write there, not to stdout.",
+)
+@click.option(
+    "--step-limit",
+    type=click.IntRange(min=1),
+    default=ExecutionOptions().step_limit,
+    show_default=True,
+    metavar="N",
+    help="Give up on a warp after so many instructions.",
+)
+def verify(
+    source: Path,
+    notations: tuple[str, ...],
+    files: tuple[Path, ...],
+    kernel: str | None,
+    report: Path | None,
+    outputs: bool,
+    device: str | None,
+    macros: tuple[str, ...],
+    folders: tuple[Path, ...],
+    ncu: Path | None,
+    keep_report: Path | None,
+    form: str,
+    output: Path | None,
+    step_limit: int,
+) -> None:
+    """Lay the counters of a GPU beside those that were predicted for SOURCE (.cu, .ptx, .cubin or .ncu-rep).
+
+    The launches run on the GPU of this machine under Nsight Compute, or are looked for in a report that was made
+    elsewhere (--report). A report as SOURCE is compared with itself: the code in it is executed. Exits with 1 where a
+    number that is exact differs from a counter without noise.
+    """
+    if report is None and source.suffix == REPORT_SUFFIX:
+        report = source
+    if report is not None and (outputs or ncu is not None or keep_report is not None):
+        raise ArgumentError(
+            "--outputs, --ncu and --keep-report are for launches on this machine; a report has counters"
+        )
+
+    def run(identifier: str) -> Analysis:
+        with show_progress("executing") as progress:
+            return analyze(
+                source,
+                (*notations, *files) or None,
+                device=identifier,
+                kernel=kernel,
+                macros=macros,
+                include_folders=folders,
+                options=ExecutionOptions(step_limit=step_limit),
+                keep_outputs=report is None,
+                progress=progress,
+            )
+
+    if report is not None:
+        result = verify_report(run, report, device)
+    else:
+        result = verify_here(run, device=device, ncu=ncu, keep_report=keep_report, outputs=outputs)
+    write_text(_FORMAT[form](result, describe_page(sys.stdout) if output is None else Page()), output)
+    if not result.passes:
+        raise click.exceptions.Exit(EXIT_DIFFERENT)
+
+
+def render_json(verification: Verification) -> str:
+    """The document as text, with whether it passes."""
+    plain = to_plain(verification)
+    document = {**plain, "passes": verification.passes} if isinstance(plain, dict) else plain
+    return plain_json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+_FORMAT: Final = {"terminal": render, "json": lambda verification, _: render_json(verification)}

@@ -1,0 +1,393 @@
+"""Turns a kernel into what is alike in all blocks of a launch: how each register differs between them, block by block.
+
+The definitions of the instructions are run on likenesses instead of values, along the flow graph, to a fixed point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
+from sectorwise.machine.likeness import ALL_AXES, SAME, Likeness, relate, spoil, take_as_axis
+from sectorwise.machine.native.relevance import guard_of, reached_spaces
+from sectorwise.machine.native.trace import BLOCK_SPECIALS, LANE_SPECIALS, VECTOR_SPECIALS
+from sectorwise.machine.registers import PREDICATE, UNIFORM, UNIFORM_PREDICATE
+from sectorwise.machine.special import special_registers
+from sectorwise.machine.tables import MOST_BLOCKS, combine, tabulate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from sectorwise.binding import BoundLaunch
+    from sectorwise.counting.request import Access, Space
+    from sectorwise.machine.native.flow import Flow
+    from sectorwise.machine.native.relevance import Guard
+    from sectorwise.machine.native.trace import Marks
+    from sectorwise.machine.program import Step
+    from sectorwise.machine.tables import Table
+
+Strides = tuple[int, int, int]
+"""Blocks in a step along each axis of the grid, 0 where none is made."""
+
+AXES = ALL_AXES
+_PREDICATE = Likeness(bits=1)
+
+STRIDES = (1, 32, 64, 256, 1024, 4096)
+"""Blocks in a step, tried in turn: indices are taken apart by powers of two."""
+
+_FEWEST_STEPS = 8
+"""An axis with fewer steps than this is not worth a stride."""
+
+_SEES_OTHERS = frozenset({"SHFL", "LDSM", "MOVM"})
+"""Opcodes that read registers of lanes which do not issue them."""
+
+
+class SpoiledError(Exception):
+    """A decision depends on where the block lies: blocks that differ along these axes are not alike."""
+
+    def __init__(self, axes: frozenset[int]) -> None:
+        """Names the axes to blame."""
+        super().__init__(axes)
+        self.axes = axes
+
+
+@dataclass(slots=True)
+class Registers:
+    """Likenesses of slots; a slot that was written under a guard is as said where that guard holds, and there alone."""
+
+    slots: dict[int, tuple[Likeness, Guard | None]] = field(default_factory=dict)
+
+    def read(self, slot: int, guard: Guard | None) -> Likeness:
+        """The likeness of a slot, as an instruction under a guard sees it."""
+        found = self.slots.get(slot)
+        if found is None:
+            return Likeness(bits=_bits_of(slot))
+        likeness, valid = found
+        if valid is None or valid == guard:
+            return likeness
+        return Likeness(bits=likeness.bits, spoiled=AXES)
+
+    def write(self, slot: int, likeness: Likeness, guard: Guard | None, holds: Likeness = _PREDICATE) -> None:
+        """Sets a slot where a guard holds; `holds` is the likeness of its predicate."""
+        valid = guard
+        if guard is not None:
+            old = self.read(slot, None)
+            both = _choose(holds, likeness, old, negated=guard[1])
+            if both.table is not None or not both.spoiled:
+                likeness, valid = both, None
+        self.slots[slot] = likeness, valid
+        # Behind a change of its predicate, a guard says nothing of what it let through.
+        for other, (value, condition) in list(self.slots.items()):
+            if condition is not None and condition[0] == slot:
+                self.slots[other] = Likeness(bits=value.bits, spoiled=AXES), None
+
+    def join(self, other: Registers) -> bool:
+        """Adds what another way brings to a place; says whether that changed anything."""
+        changed = False
+        for slot in self.slots.keys() | other.slots.keys():
+            mine = self.slots.get(slot, (Likeness(bits=_bits_of(slot)), None))
+            both = _join(mine, other.slots.get(slot, (Likeness(bits=_bits_of(slot)), None)))
+            if both != mine:
+                self.slots[slot] = both
+                changed = True
+        return changed
+
+
+def _join(a: tuple[Likeness, Guard | None], b: tuple[Likeness, Guard | None]) -> tuple[Likeness, Guard | None]:
+    if a == b:
+        return a
+    first, second = a[0], b[0]
+    known = first.known if first.known == second.known else None
+    table = first.table if first.table == second.table else None
+    if a[1] != b[1]:
+        return Likeness(bits=first.bits, spoiled=AXES), None
+    if first.form == second.form:
+        return Likeness(first.form, first.bits, known, first.spoiled | second.spoiled, table), a[1]
+    return spoil([first, second], first.bits, table), a[1]
+
+
+def _choose(holds: Likeness, new: Likeness, old: Likeness, *, negated: bool) -> Likeness:
+    """What is new where a predicate holds (or does not, if negated), else what is old."""
+    values = [holds, old, new] if negated else [holds, new, old]
+    table = relate("select", values, {})[0].table
+    if (old.form, old.spoiled) == (new.form, new.spoiled) and not new.spoiled:
+        known = new.known if new.known == old.known else None
+        return Likeness(new.form, new.bits, known, table=table)
+    return spoil([new, old, Likeness(bits=1, spoiled=holds.axes)], new.bits, table)
+
+
+def _bits_of(slot: int) -> int:
+    return 1 if PREDICATE <= slot < UNIFORM_PREDICATE + 8 else 32
+
+
+class LikenessAlgebra:
+    """An algebra over likenesses."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Any operation of the algebra."""
+        match name:
+            case "word" | "long":
+                bits = 32 if name == "word" else 64
+                return lambda value: Likeness(bits=bits, known=value & ((1 << bits) - 1))
+            case "predicate" | "number":
+                bits = 1 if name == "predicate" else 32
+                return lambda *values: Likeness(bits=bits, table=combine(name, values, {}))
+            case "lane":
+                return Likeness
+            case "multiply_matrices":
+                return lambda a, b, c, _form: [spoil([*a, *b, *c], 32)] * len(c)
+            case _:
+                return lambda *values, **options: relate(name, values, options)[0]
+
+
+@dataclass(slots=True)
+class LikenessPort:
+    """A port whose values are likenesses; `strides` are the blocks in a step along each axis.
+
+    `splits` collects the tables by which blocks are told apart: what decides where lanes go, or how much is copied.
+    """
+
+    bound: BoundLaunch
+    registers: Registers
+    strides: Strides
+    mutable: frozenset[Space]
+    specials: dict[str, Likeness]
+    marks: Mapping[int, Marks]
+    splits: dict[Table, None] = field(default_factory=dict)
+    guard: Guard | None = None
+    holds: Likeness = _PREDICATE
+    sees_others: bool = False
+    writes: bool = True
+    algebra: Any = field(default_factory=LikenessAlgebra)
+
+    def begin(self, step: Step) -> None:
+        """The instruction that reads and writes from now on."""
+        self.guard, self.sees_others = guard_of(step), sees_others(step)
+        self.holds = _PREDICATE if self.guard is None else self.registers.read(self.guard[0], None)
+
+    def read_slot(self, slot: int) -> Likeness:
+        """Likeness of a slot; where other lanes are seen, the instruction's guard says nothing of theirs."""
+        return self.registers.read(slot, None if self.sees_others else self.guard)
+
+    def write_slot(self, slot: int, likeness: Likeness) -> None:
+        """Sets a slot's likeness where the instruction's guard holds."""
+        self.registers.write(slot, likeness, self.guard, self.holds)
+
+    def settle(self, likeness: Likeness) -> None:
+        """Sees to it that a value on which it hangs what lanes do is the same in blocks that are compared."""
+        if likeness.is_same:
+            return
+        if likeness.table is None:
+            raise SpoiledError(likeness.axes)
+        self.splits[likeness.table] = None
+
+    def settle_step(self, step: Step) -> None:
+        """The same for guards of accesses, and for all that branches and waits read."""
+        if step.action is None:
+            for slot in self.marks[step.instruction.index].reads:
+                self.settle(self.registers.read(slot, None))
+        elif step.guard_slot is not None and (step.access is not None or self.holds.table is None):
+            self.settle(self.holds)
+
+    def read_register(self, index: int, *, uniform: bool = False) -> Likeness:
+        """Likeness of a register."""
+        if index == ZERO_REGISTER:
+            return Likeness(known=0)
+        return self.read_slot(index + UNIFORM if uniform else index)
+
+    def read_predicate(self, index: int, *, uniform: bool = False) -> Likeness:
+        """Likeness of a predicate."""
+        if index == TRUE_PREDICATE:
+            return _PREDICATE
+        return self.read_slot(index + (UNIFORM_PREDICATE if uniform else PREDICATE))
+
+    def write_register(self, index: int, value: Likeness, *, uniform: bool = False) -> None:
+        """Sets a register's likeness."""
+        if self.writes and index != ZERO_REGISTER:
+            self.write_slot(index + UNIFORM if uniform else index, value)
+
+    def write_predicate(self, index: int, value: Likeness, *, uniform: bool = False) -> None:
+        """Sets a predicate's likeness."""
+        if self.writes and index != TRUE_PREDICATE:
+            self.write_slot(index + (UNIFORM_PREDICATE if uniform else PREDICATE), value)
+
+    def read_constant(self, bank: int, offset: Likeness | int) -> Likeness:
+        """Constants are known, where the place is."""
+        place = offset if isinstance(offset, int) else offset.known
+        if place is None:
+            assert isinstance(offset, Likeness)  # noqa: S101 - narrows the type
+            return spoil([offset], 32)
+        content = self.bound.banks.get(bank, b"")[place : place + 4]
+        return Likeness(known=int.from_bytes(content, "little"))
+
+    def read_special(self, name: str) -> Likeness:
+        """The block's place moves; all else is the same in all blocks."""
+        found = self.specials.get(name, Likeness())
+        if name in BLOCK_SPECIALS:
+            axis = BLOCK_SPECIALS.index(name)
+            return replace(found, form=((axis, self.strides[axis]),) if self.strides[axis] else SAME)
+        return found
+
+    def active(self) -> Likeness:
+        """Lanes go the same ways in blocks that are alike."""
+        return _PREDICATE
+
+    def mark_inexact(self) -> None:
+        """What is inexact is so in all blocks."""
+
+    def mark_unknown(self, reason: str) -> None:
+        """What is not known reaches no decision."""
+        del reason
+
+    def load(self, access: Access, address: Likeness) -> Sequence[Likeness]:
+        """What lies at one address in memory that nobody writes is the same for all blocks."""
+        decide(address)
+        likeness = spoil([address], 32)
+        if reached_spaces(access.space) & self.mutable:
+            likeness = Likeness(spoiled=AXES)
+        return [likeness] * max(1, access.width_bytes // 4)
+
+    def store(self, access: Access, address: Likeness, words: object) -> None:
+        """The address decides."""
+        del access, words
+        decide(address)
+
+    def atomic(
+        self, access: Access, address: Likeness, update: object, words: int, *, inexact: bool = False
+    ) -> Sequence[Likeness]:
+        """The address decides; what was there depends on other blocks."""
+        del access, update, inexact
+        decide(address)
+        return [Likeness(spoiled=AXES)] * words
+
+    def atomic_words(self, access: Access, address: Likeness, updates: Sequence[object]) -> Sequence[Likeness]:
+        """As `atomic`."""
+        del access
+        decide(address)
+        return [Likeness(spoiled=AXES)] * len(updates)
+
+    def copy_async(
+        self, access: Access, shared_address: Likeness, global_address: Likeness, source_bytes: Likeness | None
+    ) -> None:
+        """Both addresses and the size decide."""
+        del access
+        decide(shared_address)
+        decide(global_address)
+        if source_bytes is not None:
+            self.settle(source_bytes)
+
+    def load_matrix(self, access: Access, address: Likeness) -> Sequence[Likeness]:
+        """As `load`."""
+        return list(self.load(access, address))[:1] * access.matrices
+
+    def store_matrix(self, access: Access, address: Likeness, words: object) -> None:
+        """As `store`."""
+        self.store(access, address, words)
+
+
+def sees_others(step: Step) -> bool:
+    """Whether an instruction reads registers of lanes that do not issue it."""
+    return step.instruction.opcode in _SEES_OTHERS
+
+
+def decide(likeness: Likeness) -> None:
+    """A value on which counts depend must be linear, or may be an axis of its own."""
+    if take_as_axis(likeness).spoiled:
+        raise SpoiledError(likeness.spoiled)
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """What blocks have in common: registers where each basic block begins, and the port that found them.
+
+    Blocks are compared that lie whole steps of the port's `strides` apart along each axis (0: at the same place), and
+    have the same in its `splits`.
+    """
+
+    port: LikenessPort
+    begins: dict[int, Registers]
+
+
+def find_alike_registers(flow: Flow, relevant: frozenset[int], bound: BoundLaunch) -> Alike | None:
+    """How registers differ between the blocks of a launch; None where no two blocks are alike."""
+    x, y, z = (int(count > 1) for count in bound.launch.grid)
+    strides: Strides = (x, y, z)
+    mutable: set[Space] = set()
+    for step in flow.steps():
+        marks = flow.marks[step.instruction.index]
+        if step.instruction.index in relevant and marks.stores is not None:
+            mutable |= reached_spaces(marks.stores)
+    specials = know_specials(bound)
+    while any(strides):
+        port = LikenessPort(bound, Registers(), strides, frozenset(mutable), specials, flow.marks)
+        try:
+            return Alike(port, _follow(flow, relevant, port))
+        except SpoiledError as error:
+            x, y, z = (_widen(strides, bound.launch.grid, axis, error.axes) for axis in range(3))
+            strides = x, y, z
+    return None
+
+
+def _widen(strides: Strides, grid: tuple[int, int, int], axis: int, spoiled: frozenset[int]) -> int:
+    """The next stride to try along an axis; 0 where there is none."""
+    if axis not in spoiled:
+        return strides[axis]
+    wider = (stride for stride in STRIDES if stride > strides[axis] > 0 and grid[axis] >= _FEWEST_STEPS * stride)
+    return next(wider, 0)
+
+
+def _follow(flow: Flow, relevant: frozenset[int], port: LikenessPort) -> dict[int, Registers]:
+    begins = {0: Registers()}
+    waiting = [0]
+    while waiting:
+        start = waiting.pop()
+        port.registers = registers = Registers(dict(begins[start].slots))
+        for step in flow.blocks[start].all_steps:
+            _follow_step(port, step, relevant)
+        for successor in flow.leads[start]:
+            if successor not in begins:
+                begins[successor] = Registers(dict(registers.slots))
+                waiting.append(successor)
+            elif begins[successor].join(registers):
+                waiting.append(successor)
+    return begins
+
+
+def know_specials(bound: BoundLaunch) -> dict[str, Likeness]:
+    """Special registers that are one number for the launch, or one for the block."""
+    known: dict[str, Likeness] = {}
+    for name, value in special_registers(bound, 0, 1).items():
+        if name not in BLOCK_SPECIALS and name not in LANE_SPECIALS and name not in VECTOR_SPECIALS:
+            known[name] = Likeness(known=int(np.asarray(value)[0, 0]))
+    if bound.launch.blocks_total <= MOST_BLOCKS:
+        places = place_blocks(bound.launch.grid, np.arange(bound.launch.blocks_total)).astype(np.uint32)
+        for axis, name in enumerate(BLOCK_SPECIALS):
+            known[name] = Likeness(table=tabulate(name, places[:, axis : axis + 1]))
+    return known
+
+
+def place_blocks(grid: tuple[int, int, int], blocks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Coordinates [n, 3] of linear block numbers."""
+    x, y, _ = grid
+    return np.stack([blocks % x, blocks // x % y, blocks // (x * y)], axis=1)
+
+
+def _follow_step(port: LikenessPort, step: Step, relevant: frozenset[int]) -> None:
+    is_end = step.action is None and not step.is_control
+    port.writes = is_end or step.instruction.index in relevant
+    if not port.writes and step.access is None:
+        return
+    port.begin(step)
+    port.settle_step(step)
+    if step.action is not None:
+        step.action(port)
+    elif not is_end:
+        marks = port.marks[step.instruction.index]
+        likeness = spoil([port.read_slot(slot) for slot in marks.reads], 32)
+        for slot in marks.writes:
+            port.write_slot(slot, likeness)

@@ -1,0 +1,46 @@
+"""Turns what a driver or a report calls a GPU into the device whose numbers stand for it, and says what is not sure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.device import list_devices, load_device
+from sectorwise.errors import UnknownDeviceError
+
+if TYPE_CHECKING:
+    from sectorwise.device import DeviceSpec
+
+VERIFIED_CAPABILITIES: Final = ((9, 0),)
+"""Compute capabilities on which the counting rules were compared with counters (tests/measured)."""
+
+
+def find_device(name: str | None, capability: tuple[int, int] | None) -> tuple[DeviceSpec, tuple[str, ...]]:
+    """The device of that name, or else one of the same compute capability, and what a reader has to be told.
+
+    Raises:
+        UnknownDeviceError: neither is known; `--device` can name one.
+    """
+    notes = []
+    try:
+        spec = load_device(name or "")
+    except UnknownDeviceError:
+        alike = [each for each in list_devices() if capability is not None and each.compute_capability == capability]
+        if not alike:
+            known = "" if capability is None else f" of compute capability {capability[0]}.{capability[1]}"
+            message = f"the GPU {name!r}{known} is none of the known devices; name one that is like it with --device"
+            raise UnknownDeviceError(message) from None
+        spec = alike[0]
+        notes.append(f"{name} is not among the known devices: {spec.id}, of the same compute capability, stands for it")
+    return spec, (*notes, *warn_of_architecture(spec.compute_capability))
+
+
+def warn_of_architecture(capability: tuple[int, int] | None) -> tuple[str, ...]:
+    """What to tell a reader of results on a compute capability on which nothing was verified before."""
+    if capability in VERIFIED_CAPABILITIES or capability is None:
+        return ()
+    verified = ", ".join(f"{major}.{minor}" for major, minor in VERIFIED_CAPABILITIES)
+    note = (
+        f"the counting rules were compared with counters of compute capability {verified} alone, never before of "
+        f"{capability[0]}.{capability[1]}: a difference may be a rule of that architecture"
+    )
+    return (note,)

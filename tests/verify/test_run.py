@@ -1,0 +1,146 @@
+"""The command compares a whole report, says what differs, and exits with what it found."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sectorwise.analysis.profile import PROFILE_SCHEMA, Profile
+from sectorwise.analyze import analyze
+from sectorwise.errors import CountersForbiddenError, ReportError, UnknownDeviceError
+from sectorwise.verify import run as story
+from sectorwise.verify.devices import find_device
+from sectorwise.verify.driver import Gpu
+from sectorwise.verify.plan import RESULT_FILE, name_output
+from sectorwise.verify.profiler import Profiler
+from tests.cli.commands import run
+from tests.measured.rows import FOLDER
+from tests.verify.rows import find_row, make_launch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sectorwise.analysis.data import Analysis
+
+CUBIN = FOLDER / "transpose.sm_90.cubin"
+
+
+def make_profile(totals: Mapping[str, int] | None = None) -> Profile:
+    launch = make_launch(find_row("transpose", "k_tr_tile"), totals)
+    return Profile(schema=PROFILE_SCHEMA, source="there.ncu-rep", reader="rows", launches=(launch,))
+
+
+@pytest.fixture
+def launch() -> str:
+    """The measured launch, in notation."""
+    case = find_row("transpose", "k_tr_tile").case
+    sizes = [argument["size"] for argument in case["args"] if argument["kind"] == "buffer"]
+    numbers = [argument["value"] for argument in case["args"] if argument["kind"] == "scalar"]
+    arguments = [*(f"f32[{size}]" for size in sizes), *(f"i32({number})" for number in numbers)]
+    return f"k_tr_tile<<<{tuple(case['grid'])}, {tuple(case['block'])}>>>({', '.join(arguments)})"
+
+
+def test_an_equal_report_passes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, launch: str
+) -> None:
+    monkeypatch.setattr(story, "read_report", lambda _path: make_profile())
+    outcome = run(capsys, "verify", CUBIN, "--launch", launch, "--report", "there.ncu-rep")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "counted on NVIDIA H200 by there.ncu-rep" in outcome.out
+    assert "memory instructions and 1 launches are equal" in outcome.out
+    assert "!" not in outcome.out.replace("; ! marks", "")
+    row = next(line for line in outcome.out.splitlines() if " shared_wavefronts " in line)
+    assert row.split() == ["shared_wavefronts", "270,336", "270,336", "=", "source"]
+
+
+def test_a_different_report_fails_and_marks_the_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, launch: str
+) -> None:
+    monkeypatch.setattr(story, "read_report", lambda _path: make_profile({"global_load_sectors": 32_700}))
+    outcome = run(capsys, "verify", CUBIN, "--launch", launch, "--report", "there.ncu-rep")
+    assert outcome.code == 1
+    (marked,) = [line for line in outcome.out.splitlines() if line.startswith("!")]
+    assert marked.split() == ["!", "global_load_sectors", "32,768", "32,700", "-68", "pipe"]
+    assert "1 of " in outcome.out.splitlines()[-2] or "1 of " in outcome.out.splitlines()[-1]
+
+
+def test_the_document_has_every_number(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, launch: str
+) -> None:
+    monkeypatch.setattr(story, "read_report", lambda _path: make_profile({"global_load_sectors": 32_700}))
+    arguments = ("verify", CUBIN, "--launch", launch, "--report", "there.ncu-rep", "--format", "json")
+    document = json.loads(run(capsys, *arguments).out)
+    assert (document["schema"], document["passes"]) == ("sectorwise.verification/1", False)
+    (kernel,) = document["kernels"]
+    (wrong,) = [total for total in kernel["totals"] if total["verdict"] == "different"]
+    assert wrong == {
+        "name": "global_load_sectors",
+        "metric": "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",
+        "view": "pipe",
+        "predicted": 32_768,
+        "counted": 32_700,
+        "difference": -68,
+        "certainty": "exact",
+        "verdict": "different",
+    }
+    assert len(kernel["sites"]) == len(find_row("transpose", "k_tr_tile").instructions)
+
+
+def test_a_report_of_another_architecture_says_that_rules_were_never_compared_there() -> None:
+    spec, notes = find_device("NVIDIA H200", (9, 0))
+    assert (spec.id, notes) == ("h200-sxm", ())
+    spec, notes = find_device("NVIDIA GeForce RTX 3070", (8, 6))
+    assert spec.compute_capability == (8, 6)
+    assert "is not among the known devices" in notes[0]
+    assert "never before of 8.6" in notes[1]
+    with pytest.raises(UnknownDeviceError, match=r"'NVIDIA Z' of compute capability 17\.3.*--device"):
+        find_device("NVIDIA Z", (17, 3))
+
+
+def play_gpu(folder: Path, analysis: Analysis, *, wrong_bit: bool) -> None:
+    """Leave what a GPU would leave that computes what was executed, but for one bit of the output."""
+    (kernel,) = analysis.kernels
+    for place, output in enumerate(kernel.outputs or ()):
+        data = bytearray(output.values.tobytes())
+        if wrong_bit and place == 1:
+            data[4 * 77 + 3] ^= 0x40
+        (folder / name_output(0, place)).write_bytes(data)
+    result = {"gpu": "NVIDIA H200", "driver": "CUDA 13.0", "times_ns": [[3000.0, 1000.0, 2000.0]]}
+    (folder / RESULT_FILE).write_text(json.dumps(result))
+
+
+@pytest.mark.parametrize("wrong_bit", [False, True])
+def test_where_counters_are_forbidden_outputs_and_times_are_compared(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, launch: str, *, wrong_bit: bool
+) -> None:
+    analysis = analyze(CUBIN, launch, device="h200", keep_outputs=True)
+
+    def refuse(*_arguments: object) -> None:
+        raise CountersForbiddenError("no permission")
+
+    monkeypatch.setattr(story, "open_driver", lambda: None)
+    monkeypatch.setattr(story, "describe_gpu", lambda _driver: Gpu("NVIDIA H200", (9, 0), "CUDA 13.0"))
+    monkeypatch.setattr(story, "find_profiler", lambda _ncu: Profiler(tmp_path / "ncu", (2025, 3, 1)))
+    monkeypatch.setattr(story, "profile", refuse)
+    monkeypatch.setattr(story, "_launch", lambda command: play_gpu(Path(command[-1]), analysis, wrong_bit=wrong_bit))
+    result = story.verify_here(lambda _device: analysis)
+    (kernel,) = result.kernels
+    assert "no counter was read; outputs and times are compared alone: no permission" in result.notes
+    assert (kernel.sites, kernel.totals, kernel.time_ns) == ((), (), 2000.0)
+    assert kernel.outputs is not None
+    assert [output.differing for output in kernel.outputs] == [0, int(wrong_bit)]
+    assert result.passes is not wrong_bit
+    if wrong_bit:
+        assert kernel.outputs[1].first == 77
+
+
+def test_launches_that_were_not_all_profiled_are_refused(launch: str) -> None:
+    analysis = analyze(CUBIN, [launch, launch], device="h200")
+    with pytest.raises(ReportError, match="2 launches were made, 1 were profiled"):
+        story._check_profile(analysis, make_profile())  # noqa: SLF001 - what the run does with the profiler's report
+    twice = replace(make_profile(), launches=make_profile().launches * 2)
+    story._check_profile(analysis, twice)  # noqa: SLF001 - as above
