@@ -11,16 +11,29 @@ from sectorwise.version import __version__
 
 if TYPE_CHECKING:
     # For type checkers: at run time `_Package` finds them.
+    from sectorwise.advise.access import access, access_cpu  # noqa: TC004
     from sectorwise.analyze import analyze  # noqa: TC004
     from sectorwise.counting.calculator import sectors, wavefronts  # noqa: TC004
     from sectorwise.errors import SectorwiseError  # noqa: TC004
     from sectorwise.model.occupancy import occupancy  # noqa: TC004
     from sectorwise.report.assertions import assert_clean  # noqa: TC004
 
-__all__ = ["SectorwiseError", "__version__", "analyze", "assert_clean", "occupancy", "sectors", "wavefronts"]
+__all__ = [
+    "SectorwiseError",
+    "__version__",
+    "access",
+    "access_cpu",
+    "analyze",
+    "assert_clean",
+    "occupancy",
+    "sectors",
+    "wavefronts",
+]
 
 _HOMES: Final = {
     "SectorwiseError": "sectorwise.errors",
+    "access": "sectorwise.advise.access",
+    "access_cpu": "sectorwise.advise.access",
     "analyze": "sectorwise.analyze",
     "assert_clean": "sectorwise.report.assertions",
     "occupancy": "sectorwise.model.occupancy",

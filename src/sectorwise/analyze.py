@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,6 +20,7 @@ from sectorwise.errors import LaunchError, UnknownKernelError
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.choose import choose_frontend
 from sectorwise.frontends.cuda import CUDA, CudaFrontend
+from sectorwise.frontends.library import LibraryFrontend
 from sectorwise.launch.comments import find_launches
 from sectorwise.launch.config import LaunchConfig
 from sectorwise.launch.files import read_launch_file
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from sectorwise.binding import BoundLaunch
     from sectorwise.device import DeviceSpec
     from sectorwise.findings import Finding
-    from sectorwise.frontends.base import Compilation
+    from sectorwise.frontends.base import Compilation, Frontend
     from sectorwise.model.kernel_model import KernelModel
     from sectorwise.remedies.workshop import Run
 
@@ -69,14 +71,14 @@ def analyze(  # noqa: PLR0913 - the options of the main job
 ) -> Analysis:
     """Execute launches of the kernels of a file, every lane of them, and count what their memory instructions do.
 
-    `source` is a `.cu`, `.ptx` or `.cubin` file. `launches` are texts in launch notation, paths of launch files, or
-    launches; without them the `// sectorwise: launch ...` comments of the source count. `device` is an id or alias;
-    the default is `DEFAULT_DEVICE`, for a cubin that it does not run the first device that does. `kernel` keeps the
-    launches of one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `select` and `ignore` are codes
-    of rules or their beginnings (`SW2`); all rules are checked where `select` is empty. `remedies` looks for changes of
-    a `.cu` file that cost less and change no value, by compiling and executing them. `keep_outputs` keeps the final
-    buffers in `outputs`. With `follow_caches` there is `traffic`, too, which takes about a second a launch. `progress`
-    is called with the blocks executed so far and in all.
+    `source` is a `.cu`, `.ptx` or `.cubin` file, or a library. `launches` are texts in launch notation, paths of launch
+    files, or launches; without them the `// sectorwise: launch ...` comments of the source count. `device` is an id or
+    alias; the default is `DEFAULT_DEVICE`, for a cubin that it does not run the first device that does. `kernel` keeps
+    the launches of one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `select` and `ignore` are
+    codes of rules or their beginnings (`SW2`); all rules are checked where `select` is empty. `remedies` looks for
+    changes of a `.cu` file that cost less and change no value, by compiling and executing them. `keep_outputs` keeps
+    the final buffers in `outputs`. With `follow_caches` there is `traffic`, too, which takes about a second a launch.
+    `progress` is called with the blocks executed so far and in all.
 
     Raises:
         SectorwiseError: one of its kinds, with a text for people, where the work cannot go on.
@@ -91,13 +93,13 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     names = tuple(dict.fromkeys(config.kernel for config in configs))
     folders = tuple(Path(folder) for folder in include_folders)
     request = CompileRequest(target=target, macros=tuple(macros), include_folders=folders, kernels=names)
-    compilation = frontend.compile(path, request)
-    cubin = read_cubin(compilation.cubin, path.as_posix())
+    jobs = compile_launches(frontend, path, request, configs)
+    compilation, cubin = jobs[0].compilation, jobs[0].cubin
     if device is None:
         spec = choose_device(cubin.target, spec)
 
     # Every launch is checked before the first one runs: a typing error must not cost a long run.
-    bound = [bind_launch(cubin, compilation, config, spec) for config in configs]
+    bound = [bind_launch(job.cubin, job.compilation, job.config, spec) for job in jobs]
     options = options or ExecutionOptions()
     models = execute_all(bound, options, progress, follow_caches=follow_caches)
     run = make_runner(path, request, spec, options) if remedies and isinstance(frontend, CudaFrontend) else None
@@ -124,6 +126,30 @@ def analyze(  # noqa: PLR0913 - the options of the main job
         source_texts=texts,
         cubin=compilation.cubin,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A launch with the cubin that has its kernel."""
+
+    config: LaunchConfig
+    compilation: Compilation
+    cubin: Cubin
+
+
+def compile_launches(
+    frontend: Frontend, path: Path, request: CompileRequest, configs: Sequence[LaunchConfig]
+) -> list[Job]:
+    """Compile the file once for all launches; of a library, take out the cubin of each kernel that is launched."""
+    if not isinstance(frontend, LibraryFrontend):
+        compilation = frontend.compile(path, request)
+        cubin = read_cubin(compilation.cubin, path.as_posix())
+        return [Job(config, compilation, cubin) for config in configs]
+    taken: dict[str, tuple[Compilation, Cubin]] = {}
+    for name in request.kernels:
+        compilation = frontend.compile(path, replace(request, kernels=(name,)))
+        taken[name] = compilation, read_cubin(compilation.cubin, path.as_posix(), (compilation.kernel_names[name],))
+    return [Job(config, *taken[config.kernel]) for config in configs]
 
 
 def choose_device(target: str, preferred: DeviceSpec) -> DeviceSpec:
@@ -194,20 +220,22 @@ def gather_launches(
         given = [launches] if isinstance(launches, str | PathLike | LaunchConfig) else launches
         configs = tuple(config for one in given for config in _read_launch(one))
     if not configs:
-        raise LaunchError(_explain_launches(path))
+        raise LaunchError(_explain_launches(path, kernel))
     kept = tuple(config for config in configs if kernel in {None, config.kernel})
     if not kept:
         raise UnknownKernelError(f"no launch of kernel {kernel!r}; {_suggest(kernel or '', _names_of(configs))}")
     return kept
 
 
-def _explain_launches(path: Path) -> str:
+def _explain_launches(path: Path, kernel: str | None) -> str:
     """How to give a launch; for a source with a comment for each of its kernels, to be filled in."""
     example = "kernel<<<grid, block>>>(f32[1024], n=5)"
     ways = f"{path}: no launch is known. Give one with --launch '{example}'"
     outline = choose_frontend(path).outline(path)
     if outline.text is None:
-        return f"{ways}, or a file of them with --launches FILE.json"
+        wanted = [_sketch(name, types) for name, types in outline.kernels.items() if types and kernel is not None]
+        taken = "".join(f"\n  {sketch}" for sketch in wanted if kernel == sketch.partition("<<<")[0])
+        return f"{ways}, or a file of them with --launches FILE.json{':' if taken else ''}{taken}"
     sketches = [_sketch(name, types) for name, types in outline.kernels.items()] or [example]
     comments = "".join(f"\n  // sectorwise: launch {sketch}" for sketch in sketches)
     return f"{ways}, a file of them with --launches FILE.json, or as a comment in the source:{comments}"

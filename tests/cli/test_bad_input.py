@@ -83,7 +83,7 @@ def test_no_launch_says_how_to_give_one(copy: Path, capsys: pytest.CaptureFixtur
 
 
 def test_file_of_another_kind_is_refused_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, said in (("k.ptx", "not .ptx"), ("k.json", "sectorwise check kernel.cu --launches")):
+    for name, said in (("k.txt", "not .txt"), ("k.json", "sectorwise check kernel.cu --launches")):
         (tmp_path / name).write_text("")
         outcome = run(capsys, "check", tmp_path / name)
         assert outcome.code == 2

@@ -108,5 +108,14 @@ def test_launch_bounds_are_a_line_each_and_explained(tmp_path: Path, capsys: pyt
     assert explained == "`2 blocks`: compiled with __launch_bounds__(64, 2) in place of what the kernel has"
 
 
+def test_clusters_are_said_to_be_the_drivers_business(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = run(capsys, "occupancy", "--threads", 256, "--registers", 32, "--cluster", 4)
+    assert "clusters of 4 blocks: what they hold is an upper bound" in outcome.out
+    source = tmp_path / "twice.cu"
+    source.write_text(KERNEL.replace("void twice", "void __cluster_dims__(2, 2) twice"))
+    outcome = run(capsys, "check", source, "--launch", "twice<<<8, 64>>>(f32[64])")
+    assert "assumed: clusters fit like single blocks" in outcome.out
+
+
 def test_help_lists_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert "occupancy" in run(capsys, "--help").out

@@ -17,21 +17,30 @@ MEASURED = Path(__file__).parents[1] / "measured" / "h200"
 
 @pytest.mark.parametrize(
     ("file", "name"),
-    [("a.cu", "cuda"), ("b.cuh", "cuda"), ("c.sm_90.cubin", "cubin"), ("e.ptx", "ptx"), ("dir.cu/d.cubin", "cubin")],
+    [
+        ("a.cu", "cuda"),
+        ("b.cuh", "cuda"),
+        ("c.sm_90.cubin", "cubin"),
+        ("e.ptx", "ptx"),
+        ("f.so", "library"),
+        ("libg.so.2", "library"),
+        ("h.whl", "library"),
+        ("dir.cu/d.cubin", "cubin"),
+    ],
 )
 def test_names_choose(file: str, name: str) -> None:
     assert choose_frontend(Path(file)).name == name
 
 
-@pytest.mark.parametrize("file", ["a.txt", "a", "a.so", "a.CUBIN"])
+@pytest.mark.parametrize("file", ["a.txt", "a", "a.dylib", "a.CUBIN"])
 def test_other_names_are_refused(file: str) -> None:
-    with pytest.raises(ArgumentError, match=r"reads CUDA C\+\+ \(\.cu, \.cuh\), PTX \(\.ptx\) and cubins \(\.cubin\)"):
+    with pytest.raises(ArgumentError, match=r"reads CUDA C\+\+ \(\.cu, \.cuh\), PTX \(\.ptx\), cubins \(\.cubin\)"):
         choose_frontend(Path(file))
 
 
 def test_front_ends_keep_the_agreement() -> None:
     agreed: tuple[Frontend, ...] = FRONTENDS
-    assert [frontend.name for frontend in agreed] == ["cuda", "ptx", "cubin"]
+    assert [frontend.name for frontend in agreed] == ["cuda", "ptx", "cubin", "library"]
 
 
 def test_cubin_is_taken_as_it_is() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sectorwise.model.caches.l1 import simulate_l1
 from sectorwise.model.caches.l2 import L2Setup, simulate_l2
-from sectorwise.model.caches.lines import Lines, Role, fold_requests, hash_lines
+from sectorwise.model.caches.lines import Lines, Role, fold_requests, hash_lines, read_hint
 from sectorwise.model.caches.placement import place_blocks
 from sectorwise.model.caches.window import Window, shift_lines
 
@@ -23,6 +23,7 @@ SETUP = L2Setup(
     merge_share=1.0,
     merge_most=4,
     fetch_bytes=64,
+    hints={},
     l1_lifetimes_ticks=(),
 )
 LOADS = {0: Role.CACHED_LOAD}
@@ -123,7 +124,7 @@ def test_a_load_around_l1_never_hits_there() -> None:
     found = simulate_l1(window, placement, {0: Role.BYPASSING_LOAD}, 1 << 17, ways=16)
     assert found.hit_share(0) == 0
     flow = simulate_l2(window, placement, {0: Role.BYPASSING_LOAD}, SETUP)
-    assert (flow.first.filled.get(0, 0) + flow.second.filled.get(0, 0), flow.first.dram_read) == (12, 4)
+    assert (flow.first.filled.get(0, 0) + flow.second.filled.get(0, 0), flow.first.dram_read) == (12, {0: 4})
 
 
 def test_a_lone_sector_brings_its_neighbour_from_dram() -> None:
@@ -131,7 +132,33 @@ def test_a_lone_sector_brings_its_neighbour_from_dram() -> None:
         window = make_window([3], sectors=0b0100)
         placement = place_blocks(window.measure_blocks(), 1, 132, 8)
         found = simulate_l2(window, placement, LOADS, replace(SETUP, fetch_bytes=fetch_bytes))
-        assert found.first.dram_read == sectors_read
+        assert found.first.dram_read == {0: sectors_read}
+
+
+def test_hints_bring_more_than_the_sector_that_is_missing() -> None:
+    """`LTC256B` on a request of one sector: two lines from DRAM, and two requests more at the L2 (k_pref_256b)."""
+    window = make_window([10], sectors=0b0001)
+    placement = place_blocks(window.measure_blocks(), 1, 132, 8)
+    for modifiers, read, fetched in (((), 1, 2), (("LTC64B",), 1, 2), (("LTC128B",), 1, 4), (("LTC256B",), 3, 8)):
+        hint = read_hint(("E", *modifiers))
+        found = simulate_l2(window, placement, LOADS, replace(SETUP, hints={0: hint} if hint else {}))
+        assert (found.first.read, found.first.dram_read) == ({0: read}, {0: fetched})
+
+
+def test_lines_that_are_to_leave_first_leave_others_in_the_l2() -> None:
+    """A stream between two uses of a few lines pushes them out, unless its loads say that it is not used again."""
+    line = [*range(256), *range(10_000, 30_000), *range(256)]
+    window = make_window(line)
+    instruction = np.array([0] * 256 + [1] * 20_000 + [0] * 256, np.int32)
+    window = Window(1, replace(window.lines, instruction=instruction), window.issued)
+    placement = place_blocks(window.measure_blocks(), 1, 1, 8)
+    roles = {0: Role.BYPASSING_LOAD, 1: Role.BYPASSING_LOAD}
+    hint = read_hint(("E", "EF"))
+    assert hint is not None
+    plain = simulate_l2(window, placement, roles, SETUP)
+    hinted = simulate_l2(window, placement, roles, replace(SETUP, hints={1: hint}))
+    assert plain.first.dram_read[0] == 2 * 4 * 256
+    assert hinted.first.dram_read[0] == 4 * 256
 
 
 def test_sms_of_one_gpc_share_a_request_four_at_a_time() -> None:
@@ -141,7 +168,8 @@ def test_sms_of_one_gpc_share_a_request_four_at_a_time() -> None:
     found = simulate_l2(window, placement, LOADS, SETUP)
     assert found.first.read[0] + found.second.read[0] == 4 * 16
     assert found.first.filled[0] + found.second.filled[0] == 4 * 64
-    assert found.first.dram_read + found.second.dram_read == 4
+    assert found.first.dram_read == {0: 4}
+    assert found.second.dram_read == {}
     alone = simulate_l2(window, placement, LOADS, replace(SETUP, merge_share=0.0))
     assert alone.first.read[0] + alone.second.read[0] == 4 * 64
 
@@ -151,7 +179,7 @@ def test_half_of_what_one_sm_each_reads_crosses_between_the_halves() -> None:
     window = make_window(lines, block=[line % 132 for line in lines])
     placement = place_blocks(window.measure_blocks(), 1, 132, 8)
     found = simulate_l2(window, placement, LOADS, replace(SETUP, size_bytes=1 << 24))
-    crossed = found.first.crossed + found.second.crossed
+    crossed = found.first.crossed[0] + found.second.crossed[0]
     assert crossed == pytest.approx(2 * 4096, rel=0.05)
 
 
@@ -160,7 +188,7 @@ def test_a_second_pass_comes_from_the_l2_where_it_fits_and_from_dram_where_it_do
         window = make_window([*range(lines), *range(lines)])
         placement = place_blocks(window.measure_blocks(), 1, 1, 8)
         found = simulate_l2(window, placement, {0: Role.BYPASSING_LOAD}, SETUP)
-        return found.first.dram_read / 4 / lines
+        return found.first.dram_read[0] / 4 / lines
 
     assert read_twice(1024) == pytest.approx(1, rel=0.01)  # of 8,192 lines, some in both halves
     assert read_twice(16384) > 1.9

@@ -29,32 +29,32 @@ def _read_kernels() -> dict[str, Schedule]:
 
 
 @cache
-def _predict(width_bytes: int, loads: int, warps_per_sm: int) -> Concurrency:
+def predict(width_bytes: int, loads: int, warps_per_sm: int) -> Concurrency:
     return estimate_concurrency(_read_kernels()[f"read_{width_bytes}_{loads}"], warps_per_sm, H200)
 
 
 def test_the_read_curve_is_predicted_within_ten_percent_on_every_row() -> None:
     rows = json.loads((ROWS / "curves.json").read_text())["read_curve"]
     assert len(rows) >= 56
-    errors = [_predict(r["width"], r["unroll"], r["warps_per_sm"]).load_gbs / r["GBps"] - 1 for r in rows]
+    errors = [predict(r["width"], r["unroll"], r["warps_per_sm"]).load_gbs / r["GBps"] - 1 for r in rows]
     assert max(map(abs, errors)) < 0.10
     assert np.median(np.abs(errors)) < 0.02
 
 
 def test_eight_byte_loads_measured_after_the_prediction_are_within_six_percent() -> None:
-    rows = [row for row in _read_measured_reads() if row["width_bytes"] == 8]
+    rows = [row for row in read_measured_reads() if row["width_bytes"] == 8]
     assert len(rows) == 56
     for row in rows:
-        predicted = _predict(8, int(row["loads"]), int(row["threads"] * row["blocks_per_sm"] / 32))
+        predicted = predict(8, int(row["loads"]), int(row["threads"] * row["blocks_per_sm"] / 32))
         assert predicted.load_gbs == pytest.approx(row["gbs"], rel=0.06), row
 
 
 def test_other_widths_measured_again_are_within_ten_percent_until_the_memory_is_busy() -> None:
     """Of a busy memory, eight streams of 4-byte loads get up to 14 % less than the model says, on some runs."""
     worst_busy = 0.0
-    for row in _read_measured_reads():
+    for row in read_measured_reads():
         warps = int(row["threads"] * row["blocks_per_sm"] / 32)
-        predicted = _predict(int(row["width_bytes"]), int(row["loads"]), warps)
+        predicted = predict(int(row["width_bytes"]), int(row["loads"]), warps)
         error = abs(predicted.load_gbs / row["gbs"] - 1)
         if predicted.bound is Bound.MEMORY:
             worst_busy = max(worst_busy, error)
@@ -63,14 +63,14 @@ def test_other_widths_measured_again_are_within_ten_percent_until_the_memory_is_
     assert worst_busy < 0.15
 
 
-def _read_measured_reads() -> list[dict[str, float]]:
+def read_measured_reads() -> list[dict[str, float]]:
     with (MEASURED / "reads.csv").open(newline="") as file:
         return [{key: float(value) for key, value in row.items()} for row in csv.DictReader(file)]
 
 
 def test_sixteen_kilobytes_requested_give_two_or_almost_four_terabytes() -> None:
     """The measured rows are 2.09 and 3.78 TB/s; both ask for 16 KiB an SM in each pass of their loop."""
-    few, many = _predict(16, 8, 4), _predict(16, 1, 32)
+    few, many = predict(16, 8, 4), predict(16, 1, 32)
     assert few.requested_bytes_per_sm == many.requested_bytes_per_sm == 16_384
     # The compiler has 32 registers: eight 16-byte loads go out in two batches, and each drains before the next.
     assert few.in_flight_bytes_per_sm < 0.45 * 16_384
@@ -81,7 +81,7 @@ def test_sixteen_kilobytes_requested_give_two_or_almost_four_terabytes() -> None
 
 def test_bytes_in_flight_are_bandwidth_times_latency() -> None:
     for width, loads, warps in ((4, 1, 8), (8, 4, 16), (16, 8, 4), (16, 2, 64)):
-        found = _predict(width, loads, warps)
+        found = predict(width, loads, warps)
         assert found.in_flight_bytes_per_sm * 132 == pytest.approx(found.load_gbs * found.latency_ns, rel=0.001)
         assert found.in_flight_bytes_per_sm <= found.requested_bytes_per_sm
         assert found.memory_busy == pytest.approx(found.dram_gbs / 4510, rel=0.001)
@@ -89,12 +89,12 @@ def test_bytes_in_flight_are_bandwidth_times_latency() -> None:
 
 def test_what_the_device_needs_is_what_the_curve_needed() -> None:
     """95 % of the read ceiling was reached with 24 to 32 KB an SM; in flight that is a little less."""
-    assert 20_000 < _predict(16, 1, 8).needed_bytes_per_sm < 26_000
+    assert 20_000 < predict(16, 1, 8).needed_bytes_per_sm < 26_000
 
 
 def test_the_bound_changes_from_latency_to_memory() -> None:
-    assert _predict(4, 1, 4).bound is Bound.LATENCY
-    assert _predict(16, 4, 64).bound is Bound.MEMORY
+    assert predict(4, 1, 4).bound is Bound.LATENCY
+    assert predict(16, 4, 64).bound is Bound.MEMORY
     arithmetic = Schedule((*[Slot(stall_cycles=1)] * 400, Slot(stall_cycles=5, branches=True)), repeats=True)
     busy = estimate_concurrency(arithmetic, 16, H200)
     assert busy.bound is Bound.ISSUE
@@ -206,7 +206,7 @@ def test_block_barriers_make_warps_wait_for_the_slowest() -> None:
 
 
 def test_more_warps_never_lower_the_bandwidth() -> None:
-    rates = [_predict(4, 2, warps).load_gbs for warps in range(4, 65, 4)]
+    rates = [predict(4, 2, warps).load_gbs for warps in range(4, 65, 4)]
     assert rates == sorted(rates)
 
 

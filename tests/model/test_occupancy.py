@@ -217,6 +217,16 @@ def test_a_preferred_carveout_is_rounded_up_and_can_cost_blocks() -> None:
         occupancy(256, 16, device="h200", preferred_carveout_pct=101)
 
 
+def test_what_clusters_hold_is_an_upper_bound() -> None:
+    alone, together = (occupancy(256, 32, device="h200", cluster_blocks=blocks) for blocks in (1, 4))
+    assert (alone.assumed, together.assumed) == ((), ("blocks_per_sm",))
+    assert alone.blocks_per_sm == together.blocks_per_sm == 8
+    with pytest.raises(ArgumentError, match=r"A100.*has compute capability 8\.0; clusters of blocks begin with 9\.0"):
+        occupancy(256, 32, device="a100", cluster_blocks=2)
+    with pytest.raises(ArgumentError, match="cluster_blocks is 0; it must be at least 1"):
+        occupancy(256, 32, device="h200", cluster_blocks=0)
+
+
 def test_volta_and_turing_reserve_nothing() -> None:
     found = occupancy(256, 32, 0, device="v100")
     assert (found.limit_shared, found.shared_allocated_bytes) == (None, 0)

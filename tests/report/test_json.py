@@ -51,7 +51,7 @@ def test_schema_misses_what_is_missing(schema: dict[str, Any]) -> None:
 
 def test_document_has_the_shape_that_readers_rely_on() -> None:
     loaded = read()
-    assert list(loaded) == ["schema", "tool", "device", "source", "kernels"]
+    assert list(loaded) == ["schema", "tool", "device", "source", "kernels", "source_texts"]
     assert loaded["schema"] == "sectorwise.analysis/1"
     (kernel,) = loaded["kernels"]
     assert kernel["launch"] == {"grid": [8, 8, 1], "block": [32, 32, 1], "dynamic_shared_bytes": 1024}
@@ -72,6 +72,7 @@ def test_document_has_the_shape_that_readers_rely_on() -> None:
         "wavefronts_hardware": 0,
         "certainty": "exact",
         "unknown_because": None,
+        "patterns": [],
     }
     assert (kernel["traffic"], kernel["time"]) == (None, None)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sectorwise.binary.ir import Location
     from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Operation, Space
-    from sectorwise.findings import Evidence, Remedy, Severity
+    from sectorwise.findings import Evidence, Picture, Remedy, Severity
     from sectorwise.machine.execution import Certainty, FaultKind
     from sectorwise.model.cliffs import Step
     from sectorwise.model.concurrency import Bound
@@ -70,11 +70,27 @@ class ResourceUse:
 
 
 @dataclass(frozen=True, slots=True)
+class SampledBlocks:
+    """Blocks that ran in place of others of which no proof says that they do the same.
+
+    They are corners, edges and, between, blocks that are spread evenly. `blocks` are linear indices; they stand for
+    `of` blocks, themselves among them. `change` is how far the last doubling of the sample moved any count, as a
+    fraction; `instructions` how many warp instructions all of them would run.
+    """
+
+    blocks: tuple[int, ...]
+    of: int
+    change: float
+    instructions: int
+
+
+@dataclass(frozen=True, slots=True)
 class Coverage:
     """How much of the launch and of the kernel the numbers stand for.
 
-    `sites` are the memory instructions listed; `sites_unknown` those among them with an unknown address;
-    `sites_not_issued` the memory instructions of the code with which no lane of the launch accessed memory.
+    `blocks_executed` are those that ran, or do by proof what one that ran did. `sites` are the memory instructions
+    listed; `sites_unknown` those among them with an unknown address; `sites_not_issued` the memory instructions of the
+    code with which no lane of the launch accessed memory.
     """
 
     blocks_total: int
@@ -83,6 +99,7 @@ class Coverage:
     sites: int
     sites_unknown: int
     sites_not_issued: int
+    sampled: SampledBlocks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,10 +258,26 @@ class TimeUse:
 
 
 @dataclass(frozen=True, slots=True)
+class PatternUse:
+    """One way in which the lanes of a site's requests lie: what one such request costs, and how many lie so, at least.
+
+    `pictures` show it on the sectors of global memory, on the banks of shared memory, or on both for async copies.
+    """
+
+    requests: int
+    sectors: int
+    sectors_ideal: int
+    wavefronts: int
+    wavefronts_ideal: int
+    pictures: tuple[Picture, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class MemorySite:
     """One memory instruction that a warp issued, with its counts summed over the launch; counts as in DESIGN section 3.
 
-    Where the address was not known `unknown_because` says why, and every count but `executed` is None.
+    Where the address was not known `unknown_because` says why, and every count but `executed` is None. `patterns` are
+    the dearest distinct ones, not all where there are many.
     """
 
     offset: str
@@ -263,6 +296,7 @@ class MemorySite:
     wavefronts_hardware: int | None
     certainty: Certainty | None
     unknown_because: str | None
+    patterns: tuple[PatternUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,6 +350,16 @@ class FindingReport:
 
 
 @dataclass(frozen=True, slots=True)
+class InstructionUse:
+    """One instruction of the kernel's code, and by how many warps it was issued over the launch."""
+
+    offset: str
+    sass: str
+    location: Location | None
+    issued: int
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """Final contents of a buffer: `values` in the buffer's own type (bfloat16 as uint16 bits), shape [count]."""
 
@@ -327,8 +371,8 @@ class Output:
 class KernelAnalysis:
     """All that is known of one launch of one kernel; what is not computed yet is None.
 
-    `outputs` has the buffers after the launch, in order of the arguments, where they were asked for; `bound` is what
-    was executed: the kernel's code, the launch, and where everything lay in memory.
+    `instructions` is the whole code. `outputs` has the buffers after the launch, in order of the arguments, where they
+    were asked for; `bound` is what was executed: the kernel's code, the launch, and where everything lay in memory.
     """
 
     name: str
@@ -347,6 +391,7 @@ class KernelAnalysis:
     faults: tuple[FaultReport, ...]
     findings: tuple[FindingReport, ...]
     limitations: tuple[LimitationReport, ...]
+    instructions: tuple[InstructionUse, ...] = field(default=(), compare=False, repr=False, metadata=_KEPT_HERE)
     outputs: tuple[Output, ...] | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
     bound: BoundLaunch | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
 
@@ -364,5 +409,5 @@ class Analysis:
     device: Device
     source: str
     kernels: tuple[KernelAnalysis, ...]
-    source_texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False, metadata=_KEPT_HERE)
+    source_texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     cubin: bytes = field(default=b"", compare=False, repr=False, metadata=_KEPT_HERE)

@@ -9,12 +9,15 @@ from sectorwise.analysis.data import (
     Coverage,
     FaultReport,
     FindingReport,
+    InstructionUse,
     KernelAnalysis,
     Launch,
     LimitationReport,
     MemorySite,
     Output,
+    PatternUse,
     ResourceUse,
+    SampledBlocks,
 )
 from sectorwise.analysis.describe_pace import (
     describe_concurrency,
@@ -25,21 +28,26 @@ from sectorwise.analysis.describe_pace import (
     describe_waves,
 )
 from sectorwise.binary.ir import Location
+from sectorwise.counting.request import Operation, Space
 from sectorwise.launch.dtypes import ELEMENT_TYPES
 from sectorwise.machine.execution import Certainty, FaultKind
 from sectorwise.machine.forms import access_of
+from sectorwise.rules.requests import draw_banks, draw_sectors
 from sectorwise.rules.selection import find_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from sectorwise.binary.ir import Instruction
-    from sectorwise.findings import Finding
-    from sectorwise.machine.execution import Fault, Limitation, Site
+    from sectorwise.findings import Finding, Picture
+    from sectorwise.machine.execution import Fault, Limitation, Pattern, Sampling, Site
     from sectorwise.model.kernel_model import KernelModel
 
 FAULT_CODES: Final = {FaultKind.OUT_OF_BOUNDS: "SW901", FaultKind.MISALIGNED: "SW902"}
 """Codes under which wrong accesses are reported."""
+
+_PATTERNS_SHOWN: Final = 4
+"""Distinct patterns of a site that documents carry: the dearest, which are the ones that people ask about."""
 
 
 def describe_kernel(
@@ -72,6 +80,10 @@ def describe_kernel(
         faults=tuple(_describe_fault(fault, places) for fault in execution.faults),
         findings=tuple(_describe_finding(finding, places) for finding in findings),
         limitations=tuple(_describe_limitation(limitation, places) for limitation in execution.limitations),
+        instructions=tuple(
+            InstructionUse(places.offset(each.index), each.text, places.location(each.index), int(issued))
+            for each, issued in zip(kernel.instructions, execution.issued, strict=True)
+        ),
         outputs=_read_outputs(model) if keep_outputs else None,
         bound=model.bound,
     )
@@ -113,11 +125,18 @@ def _describe_coverage(model: KernelModel) -> Coverage:
     return Coverage(
         blocks_total=total,
         blocks_executed=executed,
-        certainty=Certainty.EXACT if executed == total else Certainty.SAMPLED,
+        certainty=Certainty.EXACT if model.execution.sampling is None else Certainty.SAMPLED,
         sites=len(sites),
         sites_unknown=sum(site.unknown_because is not None for site in sites),
         sites_not_issued=len(in_code - listed),
+        sampled=_describe_sampling(model.execution.sampling),
     )
+
+
+def _describe_sampling(sampling: Sampling | None) -> SampledBlocks | None:
+    if sampling is None:
+        return None
+    return SampledBlocks(sampling.blocks, sampling.of, sampling.change, sampling.instructions)
 
 
 def _describe_site(site: Site, places: _Places) -> MemorySite:
@@ -139,7 +158,30 @@ def _describe_site(site: Site, places: _Places) -> MemorySite:
         wavefronts_hardware=site.wavefronts_hardware if known else None,
         certainty=site.certainty if known else None,
         unknown_because=site.unknown_because,
+        patterns=tuple(_describe_pattern(site, each) for each in site.patterns[:_PATTERNS_SHOWN]) if known else (),
     )
+
+
+def _describe_pattern(site: Site, pattern: Pattern) -> PatternUse:
+    return PatternUse(
+        requests=pattern.times,
+        sectors=pattern.sectors,
+        sectors_ideal=pattern.sectors_ideal,
+        wavefronts=pattern.wavefronts,
+        wavefronts_ideal=pattern.wavefronts_ideal,
+        pictures=tuple(_draw(site, pattern)),
+    )
+
+
+def _draw(site: Site, pattern: Pattern) -> Iterator[Picture]:
+    """Nothing for local memory, where the compiler interleaves the lanes, and nothing of lanes in no such space."""
+    space, copies = site.access.space, site.access.operation is Operation.ASYNC_COPY
+    drawn: list[Picture] = []
+    if space in {Space.GLOBAL, Space.GENERIC}:
+        drawn.append(draw_sectors(site, pattern))
+    if space in {Space.SHARED, Space.GENERIC} or copies:
+        drawn.append(draw_banks(site, pattern))
+    return (picture for picture in drawn if any(lane is not None for lane in picture.lanes))
 
 
 def _describe_fault(fault: Fault, places: _Places) -> FaultReport:

@@ -45,8 +45,8 @@ class _Module:
     externals: tuple[External, ...]
 
 
-def read_cubin(data: bytes, origin: str) -> Cubin:
-    """Read all kernels of a cubin; `origin` is what errors call it.
+def read_cubin(data: bytes, origin: str, only: tuple[str, ...] = ()) -> Cubin:
+    """Read the kernels of a cubin, those with the symbols `only` if there are any; `origin` is what errors call it.
 
     Raises:
         CorruptBinaryError: the bytes are no sound cubin; the text names the byte offset.
@@ -56,9 +56,11 @@ def read_cubin(data: bytes, origin: str) -> Cubin:
     image = read_elf(data, origin)
     number = read_target_number(image)
     _refuse_unsupported(image, number)
-    kernels = [symbol for symbol in image.symbols if symbol.is_kernel]
+    kernels = [symbol for symbol in image.symbols if symbol.is_kernel and (not only or symbol.name in only)]
     code = [_code_of(image, kernel) for kernel in kernels]
-    listing = read_listing(disassemble(data, origin, min((section.file_offset for section in code), default=0)))
+    wanted = _list_wanted(image, kernels) if only else ()
+    code_offset = min((section.file_offset for section in code), default=0)
+    listing = read_listing(disassemble(data, origin, code_offset, wanted))
     target = listing.target or f"sm_{number}"
     if number != int("".join(filter(str.isdigit, target))):
         raise corrupt_at(image, 48, f"the header says sm_{number}, the disassembler {target}")
@@ -73,6 +75,14 @@ def read_cubin(data: bytes, origin: str) -> Cubin:
         externals=read_externals(image),
     )
     return Cubin(target, tuple(_read_kernel(module, kernel) for kernel in kernels))
+
+
+def _list_wanted(image: ElfImage, kernels: list[Symbol]) -> tuple[int, ...]:
+    """Return the symbols of the functions to be disassembled: these kernels, and functions in sections of their own."""
+    of_kernels = {symbol.section for symbol in image.symbols if symbol.is_kernel}
+    functions = [symbol for symbol in image.symbols if symbol.kind == SYMBOL_FUNCTION and symbol.section > 0]
+    shared = [symbol.index for symbol in functions if symbol.section not in of_kernels]
+    return (*(kernel.index for kernel in kernels), *shared)
 
 
 def read_target_number(image: ElfImage) -> int:

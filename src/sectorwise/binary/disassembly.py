@@ -45,21 +45,23 @@ def find_disassembler() -> Disassembler:
     raise MissingToolError(message)
 
 
-def disassemble(data: bytes, origin: str, code_offset: int = 0) -> str:
-    """Return nvdisasm's text listing of a whole cubin, from the cache where it was made before.
+def disassemble(data: bytes, origin: str, code_offset: int = 0, functions: tuple[int, ...] = ()) -> str:
+    """Return nvdisasm's text listing of a cubin, from the cache where it was made before.
 
-    `origin` names the cubin in errors; `code_offset` is where its code starts in the file.
+    `origin` names the cubin in errors; `code_offset` is where its code starts in the file; `functions` are the indices
+    of the symbols of the functions that are wanted, all where there are none.
 
     Raises:
         MissingToolError: no disassembler is installed.
         CorruptBinaryError: the disassembler refuses the cubin, crashes on it, or does not end.
     """
     tool = find_disassembler()
-    key = make_key(data, tool.version, *_OPTIONS)
+    options = (*_OPTIONS, "-fun", ",".join(map(str, functions))) if functions else _OPTIONS
+    key = make_key(data, tool.version, *options)
     stored = read_entry(_AREA, key)
     if stored is not None:
         return stored.decode()
-    listing = _run(tool, data, origin, code_offset)
+    listing = _run(tool, data, options, origin, code_offset)
     write_entry(_AREA, key, listing.encode())
     return listing
 
@@ -72,13 +74,13 @@ def _packaged_candidates() -> list[Path]:
     return [Path(str(file.locate())) for file in files if file.name in {"nvdisasm", "nvdisasm.exe"}]
 
 
-def _run(tool: Disassembler, data: bytes, origin: str, code_offset: int) -> str:
+def _run(tool: Disassembler, data: bytes, options: tuple[str, ...], origin: str, code_offset: int) -> str:
     with tempfile.TemporaryDirectory(prefix="sectorwise-") as folder:
         image = Path(folder) / "image.cubin"
         image.write_bytes(data)
         try:
             done = subprocess.run(  # noqa: S603 - the tool that was found, on a file of our own, no shell
-                [str(tool.path), *_OPTIONS, str(image)], capture_output=True, timeout=_TIMEOUT_SECONDS, check=False
+                [str(tool.path), *options, str(image)], capture_output=True, timeout=_TIMEOUT_SECONDS, check=False
             )
         except subprocess.TimeoutExpired:
             raise _refused(origin, code_offset, f"it did not end within {_TIMEOUT_SECONDS} s") from None

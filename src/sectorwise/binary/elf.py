@@ -25,6 +25,13 @@ SYMBOL_OBJECT = 1
 SYMBOL_SECTION = 3
 SYMBOL_FUNCTION = 2
 UNDEFINED_SECTION = 0
+_KINDS_OF_OLD_COMPILERS = {
+    0x70000007: SECTION_NOBITS,
+    0x70000008: SECTION_PROGBITS,
+    0x70000009: SECTION_NOBITS,
+    0x7000000A: SECTION_NOBITS,
+}
+"""Up to CUDA 11, `.nv.global`, `.nv.global.init`, `.nv.local` and `.nv.shared` had kinds of their own."""
 ENTRY_POINT = 0x10
 """Bit of a function symbol's `other` byte that marks a kernel (printed as STO_CUDA_ENTRY)."""
 
@@ -111,22 +118,13 @@ def read_elf(data: bytes, origin: str) -> ElfImage:
     Raises:
         CorruptBinaryError: the bytes are no cubin, or end early, or contradict themselves; the text has the offset.
     """
-    if len(data) < _HEADER.size:
-        raise _corrupt(origin, len(data), f"a cubin's header has {_HEADER.size} bytes and the file ends here")
-    ident, kind, machine, _, _, _, section_table, flags, *_, entry_bytes, count, names_index = _HEADER.unpack_from(data)
-    if ident[:4] != _MAGIC:
-        raise _corrupt(origin, 0, f"a cubin starts with {_MAGIC!r}, this file with {ident[:4]!r}")
-    if ident[4:6] != _CLASS_64_LITTLE:
-        raise _corrupt(origin, 4, "a cubin is 64-bit little-endian ELF, this file is not")
-    if machine != MACHINE_CUDA:
-        raise _corrupt(origin, 18, f"ELF machine {machine} is not CUDA's ({MACHINE_CUDA})")
-    sections = _read_sections(data, origin, section_table, entry_bytes, count, names_index)
+    sections, kind, flags, abi_version = _read_container(data, origin)
     return ElfImage(
         data=data,
         origin=origin,
         kind=kind,
         flags=flags,
-        abi_version=ident[8],
+        abi_version=abi_version,
         sections=sections,
         symbols=_read_symbols(data, origin, sections),
         relocations=_read_relocations(data, origin, sections),
@@ -139,16 +137,27 @@ def read_kernel_names(data: bytes, origin: str) -> tuple[str, ...]:
     Raises:
         CorruptBinaryError: as `read_elf`.
     """
-    if len(data) < _HEADER.size or data[:4] != _MAGIC:
-        raise _corrupt(origin, 0, f"a cubin starts with {_MAGIC!r}, this with {data[:4]!r}")
-    *_, table, _, _, entry_bytes, count, names_index = _read_header(data)
-    sections = _read_sections(data, origin, table, entry_bytes, count, names_index)
+    sections, *_ = _read_container(data, origin)
     return tuple(symbol.name for symbol in _read_symbols(data, origin, sections) if symbol.is_kernel)
 
 
 def corrupt_at(image: ElfImage, file_offset: int, why: str) -> CorruptBinaryError:
     """Make the error for byte `file_offset` of `image`."""
     return _corrupt(image.origin, file_offset, why)
+
+
+def _read_container(data: bytes, origin: str) -> tuple[tuple[Section, ...], int, int, int]:
+    """Return the sections, and kind, flags and version of the ABI from the header."""
+    if len(data) < _HEADER.size:
+        raise _corrupt(origin, len(data), f"a cubin's header has {_HEADER.size} bytes and the file ends here")
+    ident, kind, machine, _, _, _, section_table, flags, *_, entry_bytes, count, names_index = _HEADER.unpack_from(data)
+    if ident[:4] != _MAGIC:
+        raise _corrupt(origin, 0, f"a cubin starts with {_MAGIC!r}, this file with {ident[:4]!r}")
+    if ident[4:6] != _CLASS_64_LITTLE:
+        raise _corrupt(origin, 4, "a cubin is 64-bit little-endian ELF, this file is not")
+    if machine != MACHINE_CUDA:
+        raise _corrupt(origin, 18, f"ELF machine {machine} is not CUDA's ({MACHINE_CUDA})")
+    return _read_sections(data, origin, section_table, entry_bytes, count, names_index), kind, flags, ident[8]
 
 
 def _corrupt(origin: str, file_offset: int, why: str) -> CorruptBinaryError:
@@ -164,7 +173,7 @@ def _read_sections(
         raise _corrupt(origin, 58, f"a section header has {_SECTION.size} bytes, this file says {entry_bytes}")
     if table + count * _SECTION.size > len(data):
         raise _corrupt(origin, len(data), f"the table of {count} sections at 0x{table:x} goes past the end of the file")
-    rows = [_SECTION.unpack_from(data, table + i * _SECTION.size) for i in range(count)]
+    rows = [_read_row(data, table + i * _SECTION.size) for i in range(count)]
     if names_index >= count:
         raise _corrupt(origin, 62, f"section {names_index} should hold the names, there are {count}")
     for i, (_, kind, _, _, offset, size, *_) in enumerate(rows):
@@ -180,6 +189,11 @@ def _read_sections(
         spelled = _read_name(origin, names, name, table + i * _SECTION.size)
         sections.append(Section(i, spelled, kind, offset, size, row_flags, link, info))
     return tuple(sections)
+
+
+def _read_row(data: bytes, at: int) -> tuple[int, ...]:
+    name, kind, *rest = _SECTION.unpack_from(data, at)
+    return name, _KINDS_OF_OLD_COMPILERS.get(kind, kind), *rest
 
 
 def _read_name(origin: str, names: bytes, offset: int, at: int) -> str:

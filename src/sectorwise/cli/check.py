@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,9 +16,12 @@ from sectorwise.cli.profile import refuse_options, show_report
 from sectorwise.cli.progress import show_progress
 from sectorwise.cli.settings import FAIL_ON, read_settings
 from sectorwise.cli.verdict import judge
+from sectorwise.frontends.library import LIBRARY, list_kernels
 from sectorwise.frontends.report import REPORT_SUFFIX
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.report import github, json, sarif, terminal
+from sectorwise.report.kernels import render as render_kernels
+from sectorwise.report.kernels import render_json
 from sectorwise.report.page import Page
 
 if TYPE_CHECKING:
@@ -107,6 +111,11 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
 )
 @click.option("--caches", is_flag=True, help="Follow L1, L2 and DRAM too: modelled traffic, about a second a launch.")
 @click.option(
+    "--all-blocks",
+    is_flag=True,
+    help="Run every block that no proof covers, however long it takes: nothing is sampled.",
+)
+@click.option(
     "--step-limit",
     type=click.IntRange(min=1),
     default=ExecutionOptions().step_limit,
@@ -131,9 +140,12 @@ def check(
     form: str,
     output: Path | None,
     caches: bool,
+    all_blocks: bool,
     step_limit: int,
 ) -> None:
-    """Execute the kernels of SOURCE (.cu or .cubin) and show what each memory instruction costs.
+    """Execute the kernels of SOURCE and show what each memory instruction costs.
+
+    SOURCE is CUDA C++ (.cu), PTX, a cubin, or a library or wheel; of the latter, the kernels are listed first.
 
     Every lane of every launch is executed, on this machine: no GPU is needed. Launches stand in comments of SOURCE,
 
@@ -145,6 +157,9 @@ def check(
     A report of Nsight Compute (.ncu-rep) as SOURCE is shown in the same form: what it counted. With launches given, the
     code in it is executed, as that of a cubin is.
     """  # noqa: D301 - click wants the character, so that it keeps the line
+    if LIBRARY.accepts(source) and not notations and not files and kernel is None:
+        write_text(_list_library(source, form), output)
+        return
     if source.suffix == REPORT_SUFFIX and not (notations or files):
         refuse_options(remedies=remedies, caches=caches)
         show_report(source, form, output, kernel)
@@ -160,7 +175,7 @@ def check(
             kernel=kernel,
             macros=macros,
             include_folders=folders,
-            options=ExecutionOptions(step_limit=step_limit),
+            options=choose_options(step_limit, all_blocks=all_blocks),
             select=split_codes(select) or settings.select,
             ignore=split_codes(ignore) or settings.ignore,
             remedies=remedies,
@@ -174,6 +189,17 @@ def check(
     if reasons:
         click.echo("\n".join(["failed:", *(f"  {reason}" for reason in reasons)]), err=True)
         raise click.exceptions.Exit(EXIT_FINDINGS)
+
+
+def choose_options(step_limit: int, *, all_blocks: bool) -> ExecutionOptions:
+    """How to run."""
+    options = ExecutionOptions(step_limit=step_limit)
+    return replace(options, sample_above=None) if all_blocks else options
+
+
+def _list_library(source: Path, form: str) -> str:
+    kernels = list_kernels(source)
+    return (render_json if form == "json" else render_kernels)(kernels, source.as_posix())
 
 
 def split_codes(texts: tuple[str, ...]) -> tuple[str, ...]:

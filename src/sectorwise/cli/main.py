@@ -13,7 +13,9 @@ from sectorwise.errors import SectorwiseError
 from sectorwise.version import __version__
 
 COMMANDS: Final = {
+    "access": "what one access of a warp costs, from an index expression or a layout, with a picture",
     "check": "what each memory instruction of a kernel costs, line by line",
+    "compare": "what changed between two kernels or two JSON documents, and why the time did",
     "explain": "the manual page of a rule",
     "occupancy": "how many blocks of a kernel an SM holds, what limits them, and what would change it",
     "rules": "the rules that kernels are checked by",

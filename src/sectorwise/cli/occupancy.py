@@ -42,6 +42,7 @@ def parse_numbers(text: str | None, option: str = "--maxrregcount", example: str
 @click.option("--registers", type=int, metavar="N", help="Registers a thread.")
 @click.option("--shared", default="0", metavar="SIZE", help="Shared memory a block, static plus dynamic.")
 @click.option("--barriers", type=int, default=0, metavar="N", help="Named barriers a block.")
+@click.option("--cluster", type=int, default=1, metavar="N", help="Blocks a cluster, from 9.0 on.")
 @click.option("--blocks", type=int, metavar="N", help="Blocks of the grid: shows its waves too.")
 @click.option(
     "--carveout", type=int, metavar="PERCENT", help="The launch's preferred carve-out.  [default: the driver's]"
@@ -71,6 +72,7 @@ def occupancy(
     registers: int | None,
     shared: str,
     barriers: int,
+    cluster: int,
     blocks: int | None,
     carveout: int | None,
     device: str,
@@ -95,7 +97,13 @@ def occupancy(
         raise click.UsageError("give --threads and --registers, or a source file with --maxrregcount or --min-blocks")
     else:
         found = find_occupancy(
-            threads, registers, parse_size(shared), device=device, barriers=barriers, preferred_carveout_pct=carveout
+            threads,
+            registers,
+            parse_size(shared),
+            device=device,
+            barriers=barriers,
+            cluster_blocks=cluster,
+            preferred_carveout_pct=carveout,
         )
         spec = load_device(device)
         waves = None if blocks is None else count_waves(blocks, found.blocks_per_sm, spec.sm_count)

@@ -14,6 +14,8 @@ from sectorwise.errors import ArgumentError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from sectorwise.counting.request import Counts
+
 LANES = 32
 _OPERATIONS = {
     "load": Operation.LOAD,
@@ -42,10 +44,7 @@ def sectors(
     >>> sectors(np.arange(32) * 128)
     32
     """
-    addresses, active = _check(byte_addresses, width, mask, _GLOBAL_WIDTHS)
-    access = Access(Space.GLOBAL, Operation.LOAD, width, "LDG")
-    counts = count_requests(Requests(access, addresses.reshape(-1, LANES), active.reshape(-1, LANES)))
-    return _shaped(counts.sectors, addresses)
+    return _shaped(count_global(byte_addresses, width, mask).sectors, np.asarray(byte_addresses))
 
 
 def wavefronts(
@@ -65,6 +64,21 @@ def wavefronts(
     >>> wavefronts(np.arange(32) * 8)
     2
     """
+    counts = count_shared(byte_addresses, width, operation, mask)
+    return _shaped(counts.wavefronts, np.asarray(byte_addresses))
+
+
+def count_global(byte_addresses: npt.ArrayLike, width: int = 4, mask: npt.ArrayLike | None = None) -> Counts:
+    """All counts of what `sectors` is given: arrays int64 [n], rows in order."""
+    addresses, active = _check(byte_addresses, width, mask, _GLOBAL_WIDTHS)
+    access = Access(Space.GLOBAL, Operation.LOAD, width, "LDG")
+    return count_requests(Requests(access, addresses.reshape(-1, LANES), active.reshape(-1, LANES)))
+
+
+def count_shared(
+    byte_addresses: npt.ArrayLike, width: int = 4, operation: str = "load", mask: npt.ArrayLike | None = None
+) -> Counts:
+    """All counts of what `wavefronts` is given: arrays int64 [n], rows in order."""
     if operation not in _OPERATIONS:
         near = difflib.get_close_matches(str(operation), _OPERATIONS, n=2, cutoff=0.4) or list(_OPERATIONS)
         message = f"unknown operation {operation!r}; did you mean {' or '.join(near)}?"
@@ -73,8 +87,7 @@ def wavefronts(
     is_matrix = kind in {Operation.MATRIX_LOAD, Operation.MATRIX_STORE}
     addresses, active = _check(byte_addresses, width, mask, (_MATRIX_WIDTH,) if is_matrix else _SHARED_WIDTHS)
     access = Access(Space.SHARED, kind, width, operation, matrices=4 if is_matrix else 0)
-    counts = count_requests(Requests(access, addresses.reshape(-1, LANES), active.reshape(-1, LANES)))
-    return _shaped(counts.wavefronts, addresses)
+    return count_requests(Requests(access, addresses.reshape(-1, LANES), active.reshape(-1, LANES)))
 
 
 def _check(
@@ -108,5 +121,5 @@ def _check(
     return addresses, active
 
 
-def _shaped(counts: npt.NDArray[np.int64], addresses: npt.NDArray[np.int64]) -> int | npt.NDArray[np.int64]:
+def _shaped(counts: npt.NDArray[np.int64], addresses: npt.NDArray[np.generic]) -> int | npt.NDArray[np.int64]:
     return int(counts[0]) if addresses.ndim == 1 else counts.reshape(addresses.shape[:-1])

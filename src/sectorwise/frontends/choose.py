@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from sectorwise.errors import ArgumentError
 from sectorwise.frontends.cubin import CUBIN
 from sectorwise.frontends.cuda import CUDA
+from sectorwise.frontends.library import LIBRARY
 from sectorwise.frontends.ptx import PTX
 from sectorwise.frontends.report import REPORT
 
@@ -15,8 +16,11 @@ if TYPE_CHECKING:
 
     from sectorwise.frontends.base import Frontend
 
-_READ = "CUDA C++ (.cu, .cuh), PTX (.ptx), cubins (.cubin) and reports of Nsight Compute (.ncu-rep)"
-FRONTENDS: tuple[Frontend, ...] = (CUDA, PTX, CUBIN, REPORT)
+_READ = (
+    "CUDA C++ (.cu, .cuh), PTX (.ptx), cubins (.cubin), libraries and wheels (.so, .a, .fatbin, .whl), "
+    "and reports of Nsight Compute (.ncu-rep)"
+)
+FRONTENDS: tuple[Frontend, ...] = (CUDA, PTX, CUBIN, LIBRARY, REPORT)
 
 
 def choose_frontend(path: Path) -> Frontend:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sectorwise.machine.arrivals import WITHOUT_TRANSACTIONS, Arrivals, arrive_in_turn
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -49,8 +51,8 @@ def _choose_fold(modifiers: tuple[str, ...], size_bytes: int) -> tuple[Callable[
 
 
 def is_order_visible(modifiers: tuple[str, ...]) -> bool:
-    """Whether the order of lanes is seen in what memory holds in the end: exchanges, and sums that are rounded."""
-    return any(name in ("EXCH", "CAS", "CAST") or name.startswith(_FLOATS) for name in modifiers)
+    """Whether the order of lanes is seen in what memory holds: exchanges, rounded sums, arrivals that others await."""
+    return any(name in ("EXCH", "CAS", "CAST", "ARRIVE") or name.startswith(_FLOATS) for name in modifiers)
 
 
 def apply_atomic(
@@ -132,6 +134,9 @@ def _fold_or_loop(
     lengths = np.diff(np.append(starts, ordered.size))
     if lengths.max() == 1:
         return _loop(memory, cells, where, update, dtype, np.zeros(cells.size, np.int64))
+    if "ARRIVE" in modifiers:
+        ones, none = np.ones(cells.size, np.int64), np.zeros(cells.size, np.int64)
+        return arrive_in_turn(memory, cells, Arrivals(ones, none, none), WITHOUT_TRANSACTIONS)
     chosen = _choose_fold(modifiers, memory.dtype.itemsize)
     if chosen is not None:
         fold, identity = chosen

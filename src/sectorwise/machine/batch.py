@@ -33,8 +33,9 @@ class Tally:
     """What a launch has counted so far, over all of its batches.
 
     `origins` maps instructions to why what they wrote is not known; `limitations` are what could not be followed,
-    `unknown_conditions` branches whose condition was not known, `regions` what depends on doubtful branches. `work`
-    counts instructions that frames have run.
+    `unknown_conditions` branches whose condition was not known, `regions` what depends on doubtful branches
+    (`doubtful_branches`: all that was uncertain about the conditions of each). `work` counts instructions that frames
+    have run.
     """
 
     program: Program
@@ -51,6 +52,7 @@ class Tally:
     unknown_conditions: set[int] = field(default_factory=set)
     flow: Flow | None = None
     regions: dict[int, Region | None] = field(default_factory=dict)
+    doubtful_branches: dict[int, int] = field(default_factory=dict)
     work: int = 0
 
 

@@ -17,11 +17,13 @@ from sectorwise.binary.ir import (
     Target,
 )
 from sectorwise.machine.barriers import arrive_at_barrier
+from sectorwise.machine.bulk_copies import arrive_for_tensor_cores, run_bulk_copy
 from sectorwise.machine.convergence import COLLECTIVE_KEY, WARPSYNC_KEY, State
-from sectorwise.machine.doubts import begin_doubt
+from sectorwise.machine.doubts import begin_doubt, counts_depend_on
 from sectorwise.machine.effects import CALL_RESULTS
 from sectorwise.machine.frame import end, live_lanes, move, of_group, park
 from sectorwise.machine.lanes import ALL_LANES, first_lane, pack, unpack
+from sectorwise.machine.mbarriers import run_mbarrier
 from sectorwise.machine.program import predicate_slot, register_slot
 from sectorwise.machine.registers import BARRIER
 from sectorwise.machine.taint import UNKNOWN, UNKNOWN_LEVEL, collect, find_unknown, join
@@ -74,6 +76,12 @@ def leave_block(batch: Batch, frame: Frame, window: Window, step: Step) -> int |
             return _part_again(batch, frame, taken)
         case "BAR":
             return arrive_at_barrier(batch, frame, window, instruction, taken)
+        case "SYNCS" | "ARRIVES":
+            return run_mbarrier(batch, frame, window, step, taken)
+        case "UTCBAR":
+            return arrive_for_tensor_cores(batch, frame, window, instruction, taken)
+        case "UBLKCP" | "UBLKRED" | "UBLKPF" | "UTMALDG" | "UTMASTG" | "UTMAREDG":
+            return run_bulk_copy(batch, frame, window, instruction, taken)
         case _:
             return behind
 
@@ -109,7 +117,8 @@ def _judge_condition(batch: Batch, frame: Frame, instruction: Instruction, level
     begin_doubt(batch, frame, instruction.index, level)
     if not found & UNKNOWN:
         return taken
-    batch.tally.unknown_conditions.add(instruction.index)
+    if counts_depend_on(batch, instruction.index):
+        batch.tally.unknown_conditions.add(instruction.index)
     return taken & ~pack(np.broadcast_to(find_unknown(level), (frame.warps, 32)), frame.warps)
 
 
@@ -126,6 +135,9 @@ def _branch(batch: Batch, frame: Frame, window: Window, instruction: Instruction
     behind = instruction.index + 1
     if instruction.has("DIV") or instruction.has("CONV"):
         taken = _taken_by_divergence(batch, frame, window, instruction, taken)
+    if instruction.has("ANY"):
+        # BRA.U.ANY takes all lanes along where one of them is to go.
+        taken = np.where(taken != 0, frame.masks, np.uint32(0))
     target = next((operand for operand in instruction.operands if isinstance(operand, Target)), None)
     place = None if target is None or target.offset is None else batch.tally.program.index_of_offset.get(target.offset)
     if place is None:

@@ -14,7 +14,7 @@ from sectorwise.machine.taint import across_lanes, collect, join
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from sectorwise.machine.batch import Batch
+    from sectorwise.machine.batch import Batch, Tally
     from sectorwise.machine.frame import Frame
     from sectorwise.machine.regions import Region
     from sectorwise.machine.registers import Window
@@ -31,6 +31,8 @@ def begin_doubt(batch: Batch, frame: Frame, index: int, level: Levels) -> None:
     flags = across_lanes(np.broadcast_to(level, (frame.warps, level.shape[1])), frame.group)[:, 0]
     flags = np.where(frame.masks != 0, flags, np.uint8(0))
     batch.ways[rows] |= flags
+    said = batch.tally.doubtful_branches
+    said[index] = said.get(index, 0) | int(np.bitwise_or.reduce(flags))
     batch.some_ways = True
     unsure = np.flatnonzero(flags)
     branches = batch.doubtful[rows[unsure]]
@@ -38,10 +40,10 @@ def begin_doubt(batch: Batch, frame: Frame, index: int, level: Levels) -> None:
         those = rows[unsure[branches == branch]]
         masks = frame.masks[unsure[branches == branch]]
         if branch == NO_BRANCH:
-            batch.doubtful[those] = NEVER_ENDS if _region_of(batch, index) is None else index
+            batch.doubtful[those] = NEVER_ENDS if _region_of(batch.tally, index) is None else index
             batch.doubted[those] = masks
         elif branch != NEVER_ENDS:
-            region = _region_of(batch, int(branch))
+            region = _region_of(batch.tally, int(branch))
             within = region is not None and index in region.inside
             batch.doubtful[those[(masks & ~batch.doubted[those]) != 0] if within else those] = NEVER_ENDS
 
@@ -54,7 +56,7 @@ def end_doubts(batch: Batch, frame: Frame, window: Window, pc: int) -> None:
     rows = np.arange(frame.warps) if frame.rows is None else frame.rows
     branches = np.where(frame.masks != 0, batch.doubtful[rows], NO_BRANCH)
     for branch in np.unique(branches):
-        region = _region_of(batch, int(branch)) if branch >= 0 else None
+        region = _region_of(batch.tally, int(branch)) if branch >= 0 else None
         if region is None or pc in region.inside:
             continue
         came = batch.doubted[rows] & (batch.live if frame.rows is None else batch.live[frame.rows])
@@ -69,6 +71,12 @@ def end_doubts(batch: Batch, frame: Frame, window: Window, pc: int) -> None:
     batch.some_ways = bool(batch.ways.any())
 
 
+def counts_depend_on(batch: Batch, index: int) -> bool:
+    """Whether a count may depend on where branch `index` goes: clocks that decide how long to sleep do not matter."""
+    region = _region_of(batch.tally, index)
+    return region is None or region.accesses
+
+
 def way_of(batch: Batch, frame: Frame) -> int:
     """All that is uncertain about the values that led any warp of the frame here."""
     if not batch.some_ways:
@@ -77,8 +85,18 @@ def way_of(batch: Batch, frame: Frame) -> int:
     return collect(np.where(frame.masks != 0, ways, np.uint8(0))[:, None], None)
 
 
-def _region_of(batch: Batch, index: int) -> Region | None:
-    tally = batch.tally
+def spread_doubts(tally: Tally) -> None:
+    """Makes every count that depends on a doubtful branch doubtful, also where it was made before the branch was met.
+
+    The last round of a loop is as doubtful as whether there is another one.
+    """
+    for branch, flags in tally.doubtful_branches.items():
+        region = _region_of(tally, branch)
+        for index in () if region is None else region.inside & tally.counters.keys():
+            tally.counters[index].doubts |= flags
+
+
+def _region_of(tally: Tally, index: int) -> Region | None:
     if index not in tally.regions:
         if tally.flow is None:
             tally.flow = build_flow(tally.bound.kernel.instructions)

@@ -46,14 +46,19 @@ _WITHOUT_RESULT = frozenset((
     "DEPBAR", "ENDCOLLECTIVE", "ERRBAR", "EXIT", "FENCE", "JMP", "JMX", "JMXU", "KILL", "LDGDEPBAR", "LDGSTS",
     "MEMBAR", "NANOSLEEP", "NOP", "PREEXIT", "RED", "REDG", "REDS", "RET", "RPCMOV", "RTT", "ST", "STG", "STL",
     "STS", "STSM", "SURED", "SUST", "UBLKCP", "UBLKPF", "UBLKRED", "UCGABAR_ARV", "UCGABAR_WAIT",
-    "USETMAXREG", "UTMACCTL", "UTMACMDFLUSH", "UTMALDG", "UTMAPF", "UTMAREDG", "UTMASTG", "WARPGROUP", "WARPSYNC",
+    "STTM", "USETMAXREG", "UTCBAR", "UTCCP", "UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA", "UTCSHIFT", "UTMACCTL",
+    "UTMACMDFLUSH", "UTMALDG", "UTMAPF", "UTMAREDG", "UTMASTG", "WARPGROUP", "WARPSYNC",
     "YIELD",
 ))
 # fmt: on
 
 _DOUBLES = frozenset(("DADD", "DMUL", "DFMA", "DSETP", "DMNMX"))
 _PACKED_SINGLES = frozenset(("FADD2", "FMUL2", "FFMA2"))
-_TENSOR = frozenset(("HMMA", "IMMA", "DMMA", "BMMA", "OMMA", "QMMA"))
+_WARPGROUP_TENSOR = frozenset(("HGMMA", "IGMMA", "QGMMA", "BGMMA"))
+_TENSOR = frozenset(("HMMA", "IMMA", "DMMA", "BMMA", "OMMA", "QMMA", "LDTM")) | _WARPGROUP_TENSOR
+_TENSOR_MEMORY = (("256", 4), ("128", 2))
+"""Words of a lane for each row of tensor memory that an LDTM reads, by what its shape contains."""
+
 _CONVERSIONS = frozenset(("F2F", "F2I", "I2F", "FRND"))
 _TEXTURES = frozenset(("TEX", "TLD", "TLD4", "TXD"))
 _CONSTANT_LOADS = frozenset(("LDC", "ULDC", "LDCU"))
@@ -100,6 +105,14 @@ def _result_type(instruction: Instruction) -> str | None:
 
 def _accumulator_words(instruction: Instruction) -> int:
     opcode, modifiers = instruction.opcode, instruction.modifiers
+    if opcode in _WARPGROUP_TENSOR:
+        columns = next((int(name.split("x")[1]) for name in modifiers if name.count("x") == 2), 8)
+        # A warp has 16 of the 64 rows; half precision packs two columns into a word.
+        is_half = opcode == "HGMMA" and "F16" in modifiers and "F32" not in modifiers
+        return columns // 4 if is_half else columns // 2
+    if opcode == "LDTM":
+        count = next((int(name[1:]) for name in modifiers if name[:1] == "x" and name[1:].isdigit()), 1)
+        return count * next((times for wide, times in _TENSOR_MEMORY if any(wide in name for name in modifiers)), 1)
     if opcode == "DMMA":
         return 4 if "8x8x4" in modifiers or "884" in modifiers else 8
     if opcode == "HMMA":

@@ -120,11 +120,25 @@ class Limitation:
 
 
 @dataclass(frozen=True, slots=True)
+class Sampling:
+    """Blocks that ran, as linear indices, and stand for `of` blocks, themselves among them, without a proof.
+
+    `change` is how far the last doubling of the sample moved any count, as a fraction; `instructions` how many warp
+    instructions all of them would run.
+    """
+
+    blocks: tuple[int, ...]
+    of: int
+    change: float
+    instructions: int
+
+
+@dataclass(frozen=True, slots=True)
 class Execution:
     """What the machine saw of one launch.
 
     `issued` int64 [instructions]: warps that issued each instruction; `lanes` int64 [instructions]: lanes active in
-    them. `blocks` are the blocks that were executed, as linear indices, None for all.
+    them.
     """
 
     sites: tuple[Site, ...]
@@ -135,6 +149,8 @@ class Execution:
     read_buffer: Callable[[int], npt.NDArray[np.uint8]]
     """Final bytes of allocation i of the bound launch."""
     blocks_executed: int
+    """Blocks that ran, or that a proof says do as one that ran."""
+    sampling: Sampling | None = None
 
 
 class Engine(StrEnum):
@@ -152,6 +168,8 @@ class ExecutionOptions:
     A loop that changes nothing is seen as such long before the limit; one that counts for ever takes about a minute to
     meet the default. `observers` see every memory request as it is issued. `engine` chooses who runs it. `work_limit`
     ends the reference engine when it has run so many instructions, each by as many warps as there are (WorkLimitError).
+    Blocks that no proof covers are sampled where all would run more than `sample_above` warp instructions, counting
+    those that compute something (a second of one core runs about 10 million); None runs them all, however many.
     """
 
     step_limit: int = 2_000_000
@@ -159,3 +177,4 @@ class ExecutionOptions:
     observers: tuple[Observer, ...] = ()
     engine: Engine = Engine.AUTOMATIC
     work_limit: int | None = None
+    sample_above: int | None = 1 << 24

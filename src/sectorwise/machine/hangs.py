@@ -28,7 +28,10 @@ def describe_hang(batch: Batch, blocks_not_begun: int) -> None:
         warps = len(np.unique(groups.warp[here]))
         count = f"{warps} warp{'s' if warps > 1 else ''}"
         states = groups.state[here]
-        if (states == State.SPINS).any():
+        if tally.bound.kernel.instructions[min(place, len(tally.bound.kernel.instructions) - 1)].opcode == "SYNCS":
+            said = f"{count} wait{'' if warps > 1 else 's'} here for an mbarrier whose phase does not end: {behind}"
+            said += _explain_conditions(tally)
+        elif (states == State.SPINS).any():
             said = f"{count} repeat{'' if warps > 1 else 's'} a loop here in which nothing changes any more: {behind}"
             said += _explain_conditions(tally)
         else:

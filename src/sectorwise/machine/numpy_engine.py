@@ -14,7 +14,7 @@ from sectorwise.machine.barriers import run_inline_control
 from sectorwise.machine.batch import Batch, Tally, open_batch
 from sectorwise.machine.control import leave_block
 from sectorwise.machine.convergence import yield_waiting
-from sectorwise.machine.doubts import end_doubts, way_of
+from sectorwise.machine.doubts import end_doubts, spread_doubts, way_of
 from sectorwise.machine.frame import Frame, end
 from sectorwise.machine.hangs import describe_endless, describe_hang
 from sectorwise.machine.memory import open_global_memory
@@ -73,6 +73,7 @@ def execute(
                 stalled = []
             if progress is not None:
                 progress(min(first + size, total), total)
+    spread_doubts(tally)
     return make_execution(tally, total)
 
 

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.machine.batch import Tally
+    from sectorwise.machine.execution import Sampling
     from sectorwise.machine.memory import GlobalMemory
 
 
-def make_execution(tally: Tally, blocks: int) -> Execution:
-    """The execution of a launch all of whose `blocks` have run."""
+def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) -> Execution:
+    """The execution of a launch all of whose `blocks` have run, or stand for others by `sampling`."""
     kernel = tally.bound.kernel
     sites = tuple(
         close_site(counter, explain_unknown(kernel, index, tally.origins) if counter.unknown else None)
@@ -42,7 +43,8 @@ def make_execution(tally: Tally, blocks: int) -> Execution:
         _faults_of(tally),
         tuple(limitations),
         _make_reader(tally.global_memory, tally),
-        blocks,
+        blocks if sampling is None else blocks - sampling.of + len(sampling.blocks),
+        sampling,
     )
 
 

@@ -49,12 +49,30 @@ TERMINATORS = frozenset(
         "BAR",
         "KILL",
         "BPT",
+        "SYNCS",
+        "ARRIVES",
+        "UBLKCP",
+        "UBLKRED",
+        "UBLKPF",
+        "UTMALDG",
+        "UTMASTG",
+        "UTMAREDG",
+        "UTCBAR",
     )
 )
 # Instructions that only the engine can run, since they work on convergence state; lanes go on behind them.
 INLINE_CONTROL = frozenset({"BSSY", "BREAK", "BMOV", "B2R", "LEPC"})
 # Scheduling hints.
 HINTS = frozenset({"YIELD", "NANOSLEEP", "PREEXIT"})
+
+_TENSOR_MEMORY = "tensor memory is not followed"
+_TENSOR_CORES = "what tensor cores read of shared memory is neither computed nor counted"
+# What is known of opcodes that are not executed.
+_NOT_EXECUTED = {
+    **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA", "BGMMA"), _TENSOR_CORES),
+    **dict.fromkeys(("UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA", "UTCCP"), _TENSOR_CORES),
+    **dict.fromkeys(("LDTM", "STTM", "UTCSHIFT", "UTCATOMSWS"), _TENSOR_MEMORY),
+}
 
 # Opcodes whose result in one lane is made from other lanes.
 _CROSS_LANE = frozenset(("SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CREDUX", "R2UR", "ELECT", "LDSM", "MOVM"))
@@ -156,11 +174,16 @@ def make_step(instruction: Instruction, *, trusted: bool = False) -> Step:
         define = SEMANTICS.get(instruction.opcode)
         if define is None:
             because = f"{instruction.opcode} is not known"
+            if instruction.opcode in _NOT_EXECUTED:
+                because = f"{instruction.opcode}: {_NOT_EXECUTED[instruction.opcode]}"
         else:
             try:
                 action = define(instruction)
             except (UnsupportedFormError, ArgumentError) as error:
                 because = str(error)
+            except (ValueError, IndexError):
+                # An operand list that does not fit the opcode shows as one of these when it is taken apart.
+                because = f"{instruction.text}: this form is not known"
     return Step(
         instruction,
         slot,

@@ -89,8 +89,9 @@ def _let_spin(batch: Batch, moment: Moment) -> None:
     groups = batch.groups
     ran = (groups.state == State.RUNS) & (groups.ran > moment.clock)
     groups.state[ran] = State.SPINS
-    batch.some_spin = True
-    batch.spun_at = batch.memory.changes
+    if not batch.some_spin:
+        # Of those that wait already, what has changed since they began still has to wake them.
+        batch.some_spin, batch.spun_at = True, batch.memory.changes
     batch.memory.watched = True
     for index in np.flatnonzero(batch.tally.issued != moment.issued):
         counter = batch.tally.counters.get(int(index))

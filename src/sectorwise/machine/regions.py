@@ -21,10 +21,11 @@ _WAITS = frozenset({"BAR", "B2R"})
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The instructions `inside`, by index, and the slots that any of them writes."""
+    """The instructions `inside`, by index, the slots that any of them writes, and whether any accesses memory."""
 
     inside: frozenset[int]
     writes: frozenset[int]
+    accesses: bool
 
 
 def find_region(kernel: Kernel, flow: Flow, index: int) -> Region | None:
@@ -44,7 +45,8 @@ def find_region(kernel: Kernel, flow: Flow, index: int) -> Region | None:
     if any(_is_open(flow, instruction) for instruction in inside) or _passes_memory(kernel, inside):
         return None
     writes = frozenset(slot_number(slot) for instruction in inside for slot in destinations(instruction))
-    return Region(frozenset(instruction.index for instruction in inside), writes)
+    accesses = any(access_of(instruction) is not None for instruction in inside)
+    return Region(frozenset(instruction.index for instruction in inside), writes, accesses)
 
 
 def _reach(flow: Flow, begin: Iterable[int], stop: int) -> set[int]:

@@ -65,7 +65,7 @@ class SiteCounter:
     """Running counts of one memory instruction; `sums` in the order of the fields of `Counts`.
 
     `doubts` is all that was uncertain about its addresses, its guard and the way to it; `unknown` says that some
-    requests are not in the counts.
+    requests are not in the counts, `sampled` that some blocks stand for others without a proof.
     """
 
     instruction: int
@@ -76,6 +76,7 @@ class SiteCounter:
     modelled: bool = False
     doubts: int = KNOWN
     unknown: bool = False
+    sampled: bool = False
     memo: dict[bytes, npt.NDArray[np.int64]] = field(default_factory=dict)
     kept: dict[bytes, _Kept] = field(default_factory=dict)
     first: FirstRequest | None = None
@@ -174,10 +175,24 @@ def merge_counter(counter: SiteCounter, other: SiteCounter) -> None:
     counter.modelled |= other.modelled
     counter.doubts |= other.doubts
     counter.unknown |= other.unknown
+    counter.sampled |= other.sampled
     for kept in other.kept.values():
         keep_patterns(counter, kept.key[None], kept.parts, kept.counts[None], np.array([kept.times]))
     if other.first is not None and (counter.first is None or other.first.warp < counter.first.warp):
         counter.first = other.first
+
+
+def scale_counter(counter: SiteCounter, of: int, run: int) -> SiteCounter:
+    """What `of` blocks count where `run` of them have counted this: rounded to the nearest."""
+    scaled = SiteCounter(counter.instruction, counter.access)
+    merge_counter(scaled, counter)
+    scaled.sums = counter.sums // run * of + (counter.sums % run * of + run // 2) // run
+    scaled.lanes = (2 * counter.lanes * of + run) // (2 * run)
+    scaled.executed = (2 * counter.executed * of + run) // (2 * run)
+    for kept in scaled.kept.values():
+        kept.times = kept.times * of // run
+    scaled.sampled = run < of
+    return scaled
 
 
 def record_silent(counter: SiteCounter, warps: int) -> None:
@@ -194,6 +209,8 @@ def close_site(counter: SiteCounter, unknown_because: str | None) -> Site:
         certainty = Certainty.ASSUMED
     elif counter.modelled:
         certainty = Certainty.MODELLED
+    elif counter.sampled:
+        certainty = Certainty.SAMPLED
     *counts, sectors_hardware = (int(total) for total in counter.sums)
     sectors, sectors_ideal, tags, wavefronts, wavefronts_ideal, hardware, local = counts
     return Site(

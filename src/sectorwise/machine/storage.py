@@ -60,6 +60,13 @@ def empty_storage(size_bytes: int) -> Storage:
     return Storage(octets, octets.view(np.uint16), octets.view(np.uint32))
 
 
+def empty_shadow(storage: Storage) -> Levels:
+    """The taint of each word of a storage, made now if all was known before."""
+    if storage.shadow is None:
+        storage.shadow = np.zeros(storage.words.size, np.uint8)
+    return storage.shadow
+
+
 def _read_one(piece: Piece, index: Indices, width_bytes: int) -> list[Words]:
     storage = piece.storage
     if width_bytes == 1:
@@ -159,9 +166,7 @@ def stain_words(pieces: tuple[Piece, ...], width_bytes: int, active: Lanes | Non
         where = np.ones((warps, 32), np.bool_) if active is None else np.broadcast_to(active, (warps, 32))
         if piece.where is not None:
             where = where & piece.where
-        shadow = piece.storage.shadow
-        if shadow is None:
-            shadow = piece.storage.shadow = np.zeros(piece.storage.words.size, np.uint8)
+        shadow = empty_shadow(piece.storage)
         first = np.broadcast_to(piece.index, (warps, 32))[where] >> 2
         for k in range(max(1, width_bytes >> 2)):
             shadow[first + k * (piece.stride_bytes >> 2)] |= np.uint8(flags)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING
 
 from sectorwise.model.occupancy import occupancy
@@ -47,6 +48,7 @@ def model_kernel(bound: BoundLaunch, execution: Execution, *, follow_caches: boo
         needs.static_shared_bytes + launch.dynamic_shared_bytes,
         device=bound.device,
         barriers=needs.barriers,
+        cluster_blocks=1 if needs.cluster is None else prod(needs.cluster),
     )
     totals = sum_totals(execution.sites, count_instructions(bound.kernel, execution.issued))
     traffic = estimate_traffic(bound, execution, held) if follow_caches else None

@@ -34,8 +34,11 @@ class Occupancy:
     `limit_shared` holds at `shared_config_bytes`, the configuration that the driver picks (`assumed` names it where
     the driver's rule was not measured on this architecture), `limit_shared_max_carveout` at the largest one; it is
     the latter that counts for `limiter`, since the driver picks the former to suit. `limiters` are all resources
-    that allow no more than `blocks_per_sm`, `limiter` the first. Launches in clusters can hold fewer blocks: which
-    SMs of a GPC are free for a cluster only the driver knows, and it is not modelled.
+    that allow no more than `blocks_per_sm`, `limiter` the first.
+
+    Launches in clusters of `cluster_blocks` can hold fewer blocks: all blocks of a cluster start together on SMs of one
+    GPC, and how many SMs a GPC has, and which are free, only the driver knows (`cudaOccupancyMaxActiveClusters`). What
+    stands here is then an upper bound, and `assumed` names `blocks_per_sm`.
     """
 
     device: str
@@ -57,6 +60,7 @@ class Occupancy:
     warps_per_sm: int
     max_warps_per_sm: int
     limiters: tuple[Limiter, ...]
+    cluster_blocks: int = 1
     assumed: tuple[str, ...] = ()
 
     @property
@@ -77,18 +81,21 @@ def occupancy(
     *,
     device: str | DeviceSpec = "h200",
     barriers: int = 0,
+    cluster_blocks: int = 1,
     preferred_carveout_pct: int | None = None,
 ) -> Occupancy:
     """How many blocks of this size an SM holds at once, as `cuda_occupancy.h` of CUDA 13.0 computes it.
 
     `shared_bytes_per_block` is static plus dynamic, without what the driver reserves; `barriers` are the named
-    barriers of a block, which limit from 9.0 on. `preferred_carveout_pct` is the launch's preferred carve-out, None
+    barriers of a block, which limit from 9.0 on; `cluster_blocks` are the blocks of a cluster, from 9.0 on, too.
+    `preferred_carveout_pct` is the launch's preferred carve-out, None
     for the driver's choice. A block that cannot be resident at all raises `ArgumentError` with each resource that it
     exceeds and by how much; a device without a compute capability raises `UnsupportedDeviceError`.
     """
     spec = load_device(device) if isinstance(device, str) else device
     capability = require_capability(spec)
     check_block(threads_per_block, registers_per_thread, shared_bytes_per_block, device=spec, barriers=barriers)
+    _check_cluster(cluster_blocks, spec, capability)
     warps_per_block = -(-threads_per_block // capability.warp_size)
     allocated_bytes = allocate_shared(shared_bytes_per_block, capability)
     limit_registers = _count_by_registers(warps_per_block, registers_per_thread, capability)
@@ -127,7 +134,11 @@ def occupancy(
         warps_per_sm=blocks_per_sm * warps_per_block,
         max_warps_per_sm=capability.max_warps_per_sm,
         limiters=tuple(limiter for limiter, limit in limits_here.items() if limit == blocks_per_sm),
-        assumed=() if carveout.measured else ("shared_config_bytes", "l1_bytes", "limit_shared"),
+        cluster_blocks=cluster_blocks,
+        assumed=(
+            *(() if cluster_blocks == 1 else ("blocks_per_sm",)),
+            *(() if carveout.measured else ("shared_config_bytes", "l1_bytes", "limit_shared")),
+        ),
     )
 
 
@@ -152,6 +163,15 @@ def check_block(
         block += f" {shared_bytes_per_block:,} bytes of shared memory"
         where = f"cannot be resident on an SM of {device.name} ({device.id})"
         raise ArgumentError("\n".join([f"{block} {where}:", *(f"  {excess}" for excess in excesses)]))
+
+
+def _check_cluster(cluster_blocks: int, device: DeviceSpec, capability: Capability) -> None:
+    if cluster_blocks < 1:
+        raise ArgumentError(f"cluster_blocks is {cluster_blocks}; it must be at least 1")
+    # Blocks of a cluster meet at barriers of the SM that came with them.
+    if cluster_blocks > 1 and capability.barriers_per_sm is None:
+        has = f"{device.name} ({device.id}) has compute capability {device.architecture}"
+        raise ArgumentError(f"{has}; clusters of blocks begin with 9.0")
 
 
 def _list_excesses(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation, Space
@@ -11,7 +11,7 @@ from sectorwise.errors import UnsupportedDeviceError
 from sectorwise.machine.forms import access_of
 from sectorwise.model.caches.l1 import simulate_l1
 from sectorwise.model.caches.l2 import Flow, L2Setup, simulate_l2
-from sectorwise.model.caches.lines import SECTOR_BYTES, name_role
+from sectorwise.model.caches.lines import SECTOR_BYTES, name_role, read_hint
 from sectorwise.model.caches.placement import place_blocks
 from sectorwise.model.caches.window import open_window
 from sectorwise.model.latency import MEASURED_DEVICE
@@ -126,6 +126,7 @@ def estimate_traffic(
         merge_share=_find_merge_share(bound, execution, occupancy, behaviour),
         merge_most=behaviour.merge_most,
         fetch_bytes=device.dram_fetch_bytes or DEFAULT_FETCH_BYTES,
+        hints={each.index: hint for each in bound.kernel.instructions if (hint := read_hint(each.modifiers))},
         l1_lifetimes_ticks=l1.lifetimes_ticks,
     )
     l2 = simulate_l2(window, placement, roles, setup)
@@ -172,24 +173,19 @@ def _find_merge_share(
 
 
 def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
-    """Scale the window's flow up to the launch, by the sectors that its loads are known to ask for."""
+    """Scale the window's flow up to the launch, by the sectors that each of its loads is known to ask for."""
     rest = parts.bound.launch.blocks_total / parts.window.blocks - 1
-    flow = _extrapolate(parts.l2.first, parts.l2.second, 2 * rest)
+    flow = _fit_to_counts(_extrapolate(parts.l2.first, parts.l2.second, 2 * rest), parts)
     loads = [site for site in parts.sites if site.access.operation in _LOADS]
     sites = tuple(_describe_site(site, parts.l1, flow) for site in loads)
     hits = sum(each.l1_hits for each, site in zip(sites, loads, strict=True) if site.access.space is not Space.LOCAL)
-    filled = sum(each.asked - each.l1_hits for each in sites)
-    by_sample = filled / total if (total := sum(flow.filled.values())) else 1.0
-    read = sum(flow.read.values()) * by_sample
-    # What comes from DRAM does not depend on how well L1 was guessed for the sampled lines.
-    by_asked = sum(each.asked for each in sites) / asked if (asked := sum(flow.asked.values())) else 1.0
     return Traffic(
         l1_hit_sectors=round(hits),
-        l2_sectors_read_from_sm=round(read),
-        l2_sectors_fabric_read=round(flow.crossed * by_asked),
-        dram_bytes_read=round(flow.dram_read * by_asked * SECTOR_BYTES),
+        l2_sectors_read_from_sm=round(sum(flow.read.values())),
+        l2_sectors_fabric_read=round(sum(flow.crossed.values())),
+        dram_bytes_read=round(sum(flow.dram_read.values()) * SECTOR_BYTES),
         dram_bytes_write=round(_count_written(parts, flow, whole=rest == 0)),
-        lone_bytes_read=round(flow.dram_lone * by_asked * SECTOR_BYTES),
+        lone_bytes_read=round(sum(flow.dram_lone.values()) * SECTOR_BYTES),
         sites=sites,
         passes=parts.window.lines.passes,
         hottest_lanes=round(
@@ -199,6 +195,34 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
         borrowed=parts.bound.device.caches is None,
         assumed=assumed,
     )
+
+
+def _fit_to_counts(flow: Flow, parts: _Parts) -> Flow:
+    """The flow of each instruction in proportion to what it is known to ask for, and to miss in L1.
+
+    The L2 is followed for a sample of the lines: an array of few lines, asked for often, may be in it too often. What
+    comes from DRAM does not depend on how well L1 was followed for these lines; what the L2 reads does.
+    """
+    asked = {site.instruction: _count_asked(site) for site in parts.sites}
+    by_asked = {i: asked[i] / count for i, count in flow.asked.items() if count and i in asked}
+    filled = {i: asked[i] * (1 - parts.l1.hit_share(i)) for i in by_asked}
+    by_filled = {i: filled[i] / count for i, count in flow.filled.items() if count and i in filled}
+
+    def scale(counts: Mapping[int, float], factors: Mapping[int, float]) -> dict[int, float]:
+        return {instruction: count * factors.get(instruction, 1.0) for instruction, count in counts.items()}
+
+    return replace(
+        flow,
+        read=scale(flow.read, by_filled),
+        crossed=scale(flow.crossed, by_asked),
+        kept_reads=scale(flow.kept_reads, by_asked),
+        dram_read=scale(flow.dram_read, by_asked),
+        dram_lone=scale(flow.dram_lone, by_asked),
+    )
+
+
+def _count_asked(site: Site) -> float:
+    return float(site.sectors_local if site.access.space is Space.LOCAL else site.sectors)
 
 
 def _count_followed(parts: _Parts) -> int:
@@ -213,7 +237,7 @@ def _count_written(parts: _Parts, flow: Flow, *, whole: bool) -> float:
     and later ones use again holds its place, and stores have their share of the rest, as of all that is new.
     """
     size = parts.bound.device.l2_bytes
-    kept = (flow.kept_reads + flow.kept_writes) * SECTOR_BYTES
+    kept = (sum(flow.kept_reads.values()) + flow.kept_writes) * SECTOR_BYTES
     # What lay there before is as likely young as old: none of it goes while half of the L2 is free.
     before = parts.behaviour.dirty_before_bytes * min(1.0, max(0.0, 2 * kept / size - 1))
     if whole:
@@ -222,8 +246,8 @@ def _count_written(parts: _Parts, flow: Flow, *, whole: bool) -> float:
     if kept <= size:
         return before
     first, second = parts.l2.first, parts.l2.second
-    new = second.kept_reads + second.kept_writes
-    reused = max(0.0, first.kept_reads + first.kept_writes - new) * SECTOR_BYTES
+    new = sum(second.kept_reads.values()) + second.kept_writes
+    reused = max(0.0, sum(first.kept_reads.values()) + first.kept_writes - new) * SECTOR_BYTES
     stays = max(0.0, size - reused) * second.kept_writes / new if new else 0.0
     return max(0.0, stored - stays) + before
 
@@ -240,18 +264,18 @@ def _extrapolate(first: Flow, second: Flow, rest: float) -> Flow:
         read=join(first.read, second.read),
         missed=join(first.missed, second.missed),
         waited=join(first.waited, second.waited),
+        crossed=join(first.crossed, second.crossed),
+        kept_reads=join(first.kept_reads, second.kept_reads),
+        dram_read=join(first.dram_read, second.dram_read),
+        dram_lone=join(first.dram_lone, second.dram_lone),
         stored=first.stored + second.stored * (1 + rest),
-        crossed=first.crossed + second.crossed * (1 + rest),
-        kept_reads=first.kept_reads + second.kept_reads * (1 + rest),
         kept_writes=first.kept_writes + second.kept_writes * (1 + rest),
-        dram_lone=first.dram_lone + second.dram_lone * (1 + rest),
-        dram_read=first.dram_read + second.dram_read * (1 + rest),
         dram_written=first.dram_written + second.dram_written * (1 + rest),
     )
 
 
 def _describe_site(site: Site, l1: L1Result, flow: Flow) -> SiteTraffic:
-    asked = float(site.sectors_local if site.access.space is Space.LOCAL else site.sectors)
+    asked = _count_asked(site)
     hits = asked * l1.hit_share(site.instruction)
     filled = flow.filled.get(site.instruction, 0.0)
     missed = flow.missed.get(site.instruction, 0.0) / filled if filled else 0.0

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sectorwise.report.page import Page
 
 _LIMITERS: Final = {"shared": "shared memory", "blocks": "the number of blocks"}
-_HELD_UP: Final = {
+HELD_UP: Final = {
     "latency": "waiting for data",
     "dram": "DRAM",
     "l2": "the L2",
@@ -38,6 +38,7 @@ _HELD_UP: Final = {
     "fp64": "fp64 arithmetic",
     "memory": "issuing memory instructions",
 }
+"""What `time.bound` names, in words."""
 _LEVELS: Final = {Level.DRAM: "DRAM", Level.L2: "L2", Level.L1: "L1 and shared", Level.ISSUE: "issue"}
 
 
@@ -62,6 +63,8 @@ def _write_occupancy(kernel: KernelAnalysis) -> Iterator[str]:
     held = kernel.occupancy
     limiter = _LIMITERS.get(held.limiter, held.limiter)
     yield f"  occupancy {held.theoretical_pct:.4g} %: {_count_blocks(held.blocks_per_sm)} an SM, limited by {limiter}"
+    if "blocks_per_sm" in held.assumed:
+        yield "    assumed: clusters fit like single blocks; how many do only the driver knows"
     if cliffs := _name_cliffs(held.cliffs, held.limiter):
         yield f"    {cliffs}"
 
@@ -128,7 +131,7 @@ def _write_traffic(found: TrafficUse) -> str:
 
 def _write_time(found: TimeUse) -> str:
     guess = ", assumed" if found.assumed else ""
-    held_up = _HELD_UP.get(found.bound, found.bound)
+    held_up = HELD_UP.get(found.bound, found.bound)
     return f"  about {write_time(found.estimate_ns)} (median error {100 * found.error.median:.0f} %{guess}): {held_up}"
 
 
@@ -147,6 +150,8 @@ def _write_roofline(found: RooflineUse) -> Iterator[str]:
     if found.operations:
         times.append(f"{found.data_type} {write_time(found.compute_ns)}")
     yield "  time at least: " + " · ".join(times)
+    if assumed := [level.assumed for level in found.levels if level.assumed and level.least_ns is not None]:
+        yield f"    assumed: {'; '.join(assumed)}"
     if not found.operations:
         return
     level = next((each for each in found.levels if each.level == found.bound), None)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sectorwise.binary.ir import Location
 
@@ -15,10 +16,19 @@ if TYPE_CHECKING:
 
 Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 
+_NUMBERS: Final = re.compile(r"\[\n\s+((?:-?\d+|null)(?:,\n\s+(?:-?\d+|null))*)\n\s+\]")
+"""A list of whole numbers, each on a line of its own; no string holds a line break, so that none looks like one."""
+
 
 def render(analysis: Analysis | Profile) -> str:
     """The document as text, indented, with a final newline; the same analysis gives the same bytes."""
-    return json.dumps(to_plain(analysis), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return write_document(to_plain(analysis))
+
+
+def write_document(document: Plain) -> str:
+    """A document as text, indented, lists of whole numbers on one line; with a final newline."""
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+    return _NUMBERS.sub(lambda found: f"[{' '.join(found[1].split())}]", text) + "\n"
 
 
 def to_plain(value: object) -> Plain:

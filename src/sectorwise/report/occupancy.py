@@ -157,8 +157,11 @@ def _render_split(found: Occupancy) -> Iterator[str]:
         f"and L1 the other {found.l1_bytes // 1024} KiB"
     )
     yield f"  a block takes {found.shared_allocated_bytes:,} bytes of it"
-    if found.assumed:
+    if "shared_config_bytes" in found.assumed:
         yield "  (assumed: the driver's choice was measured on compute capability 9.0 only)"
+    if found.cluster_blocks > 1:
+        yield f"  clusters of {found.cluster_blocks} blocks: what they hold is an upper bound; how many SMs of a GPC"
+        yield "  are free only the driver knows (cudaOccupancyMaxActiveClusters)"
 
 
 def _render_cliffs(found: Occupancy) -> Iterator[str]:

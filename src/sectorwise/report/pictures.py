@@ -74,7 +74,7 @@ def _draw_banks(picture: Picture, page: Page) -> Iterator[str]:
             lanes = sorted({lane for lane, word in words if word % _BANKS == bank})
             yield f"     bank {bank}: {number} words, one by one, for {_name_lanes(lanes)}"
     more = sum(len(in_bank[bank]) == len(in_bank[deepest[0]]) for bank in deepest) - _MOST_BANKS if deepest else 0
-    if more > 0:
+    if more > 0 and len(in_bank[deepest[0]]) > 1:
         yield paint(page, Role.QUIET, f"     and {more} more bank{'s' if more != 1 else ''} with as many")
 
 

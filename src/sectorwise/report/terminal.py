@@ -18,7 +18,7 @@ from sectorwise.report.totals import write_totals
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sectorwise.analysis.data import Analysis, KernelAnalysis, LimitationReport
+    from sectorwise.analysis.data import Analysis, KernelAnalysis, LimitationReport, SampledBlocks
     from sectorwise.analysis.verification import KernelComparison
     from sectorwise.binary.ir import Location
 
@@ -100,17 +100,27 @@ def _write_facts(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Iter
     coverage, resources = kernel.coverage, kernel.resources
     blocks = (
         f"all {coverage.blocks_total:,} blocks executed".replace("all 1 blocks", "its one block")
-        if coverage.blocks_executed == coverage.blocks_total
+        if coverage.sampled is None
         else f"{coverage.blocks_executed:,} of {coverage.blocks_total:,} blocks executed ({coverage.certainty})"
     )
     shared = write_bytes(resources.static_shared_bytes + kernel.launch.dynamic_shared_bytes)
     yield from fold(page, f"  {blocks} · {kernel.totals.instructions:,} warp instructions")
+    if coverage.sampled is not None:
+        yield from fold(page, f"  {_write_sample(coverage.sampled)}")
     yield from fold(
         page,
         f"  {resources.registers_per_thread} registers, {write_bytes(resources.local_bytes_per_thread)} local a thread"
         f" · {shared} shared a block",
     )
     yield from write_concurrency(kernel, load_device(analysis.device.id).sm_count, page)
+
+
+def _write_sample(sampled: SampledBlocks) -> str:
+    return (
+        f"sampled: {len(sampled.blocks):,} blocks, corners, edges and others spread evenly, stand for {sampled.of:,};"
+        f" the last doubling moved no count by more than {100 * sampled.change:.2g} %; all of them"
+        f" (--all-blocks) would run {sampled.instructions:,} warp instructions"
+    )
 
 
 def _write_lines(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Iterator[str]:

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
 
     Blocks = npt.NDArray[np.int64]
 
-_PERIOD_BYTES = 128
-"""Addresses that differ by a multiple of this count alike."""
-
 _TRIALS = 32
 """So many blocks are run as examples before it is asked whether that is worth it."""
 
@@ -92,7 +89,7 @@ def _split(grid: Form, total: int, translation: Translation, alike: Alike) -> li
     places = place_blocks(grid, blocks)
     keys = [places[:, axis] % stride if stride else places[:, axis] for axis, stride in enumerate(alike.strides)]
     places = place_steps(grid, blocks, alike)
-    keys += [places @ np.asarray(form, np.int64) % _PERIOD_BYTES for form in translation.moves]
+    keys += [places @ np.asarray(form, np.int64) % period for form, period in translation.moves]
     keys = [key for key in keys if (key != key[0]).any()]
     if not keys:
         return [blocks]

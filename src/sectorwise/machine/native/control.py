@@ -121,6 +121,10 @@ def read_ending(port: LlvmPort, step: Step) -> Ending:
     match instruction.opcode:
         case "BRA" if instruction.has("DIV") or instruction.has("CONV"):
             return Ending(_taken_apart(port, instruction, taken))
+        case "BRA" if instruction.has("ANY"):
+            raise UnsupportedError(instruction.text)
+        case "SYNCS" | "ARRIVES" | "UBLKCP" | "UBLKRED" | "UTMALDG" | "UTMASTG" | "UTMAREDG" | "UTCBAR":
+            raise UnsupportedError(instruction.text)
         case "BSYNC":
             slot = _barrier_slot(instruction)
             return Ending(taken, writer.text(port.read_slot(slot), lanes=False))

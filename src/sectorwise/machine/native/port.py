@@ -20,6 +20,7 @@ from sectorwise.machine.native.values import LANES, Kind, Operand
 from sectorwise.machine.native.watch import likeness_of
 from sectorwise.machine.native.writer import VECTOR, Writer
 from sectorwise.machine.registers import BARRIER, PREDICATE, UNIFORM, UNIFORM_PREDICATE
+from sectorwise.machine.sites import COPY_PERIOD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -240,15 +241,6 @@ class LlvmPort:
         is_across = self.step is not None and self.step.cross_lane
         return self.group if is_across else self.active_mask()
 
-    def absent_mask(self) -> str:
-        """The lanes of the warp that are elsewhere or have exited, an i32."""
-        emitter = self.writer.emitter
-        places = [emitter.pure(f"getelementptr i8, ptr %ctx, i64 {CONTEXT[n]}") for n in ("full_masks", "warp_number")]
-        masks = emitter.result(f"load ptr, ptr {places[0]}")
-        number = emitter.result(f"load i64, ptr {places[1]}")
-        full = emitter.result(f"load i32, ptr {emitter.result(f'getelementptr i32, ptr {masks}, i64 {number}')}")
-        return emitter.result(f"xor i32 {full}, {self.group}")
-
     def active(self) -> Operand:
         """The lanes that execute this instruction."""
         return Operand(Kind.PREDICATE, lanes=True, text=self.active_mask())
@@ -333,7 +325,7 @@ class LlvmPort:
         routine = f"copy.{width}" if self.computes else f"copy_touch.{width}"
         if self.watcher is not None:
             self.watcher.follow_address(shared_address, Space.SHARED, width, issued)
-            self.watcher.follow_address(global_address, Space.GLOBAL, width, issued)
+            self.watcher.follow_address(global_address, Space.GLOBAL, width, issued, COPY_PERIOD_BYTES)
         self._request(access, global_address, routine, f", i32 {issued}")
 
     def load_matrix(self, access: Access, address: Operand) -> Sequence[Operand]:

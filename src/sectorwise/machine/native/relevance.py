@@ -85,7 +85,8 @@ def _pass(step: Step, marks: Marks, needs: set[Need], relevant: set[int], spaces
     if matters:
         relevant.add(step.instruction.index)
         needs |= {(slot, guard) for slot in marks.reads}
-        if marks.loads is not None:
+        # Nothing may be stored to what LDG.CONSTANT reads as long as the kernel runs (PTX ISA, ld.global.nc).
+        if marks.loads is not None and not (step.access is not None and "CONSTANT" in step.access.modifiers):
             spaces |= reached_spaces(marks.loads)
     elif step.access is not None:
         decides = marks.reads if step.access.operation is Operation.ASYNC_COPY else set(step.address_slots)

@@ -94,6 +94,12 @@ def open_session(
     return session
 
 
+def measure_session(bound: BoundLaunch, translation: Translation, allocations: int) -> int:
+    """Bytes of memory that a session takes."""
+    warps = -(-bound.launch.threads_per_block // LANES)
+    return CONTEXT_BYTES + sum(_region_sizes(bound, translation, warps, allocations).values())
+
+
 def _region_sizes(bound: BoundLaunch, translation: Translation, warps: int, allocations: int) -> dict[str, int]:
     local = -(-_local_bytes(bound) // 16) * 16 * LANES
     sizes = {

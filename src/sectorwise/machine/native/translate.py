@@ -35,7 +35,8 @@ class Translation:
     `blocks` are the first instructions of the basic blocks, in the order of their issue counters; `sites` numbers
     memory instructions (three numbers each), `sized` are the copies with a source size; `state_bytes` is the size of a
     warp's registers, `needed` the routines that the text calls. `watches` are the values whose least and greatest are
-    kept, `moves` the forms by which addresses move between blocks.
+    kept, `moves` the forms by which addresses move between blocks, each with the period of
+    its counts.
     """
 
     text: str
@@ -45,7 +46,7 @@ class Translation:
     state_bytes: int
     needed: dict[str, None]
     watches: tuple[Watch, ...] = ()
-    moves: tuple[Form, ...] = ()
+    moves: tuple[tuple[Form, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ def _write_step(port: LlvmPort, step: Step) -> None:
         port.alike.begin(step)
     port.guard = _guard_of(port, step)
     if port.watcher is not None and port.computes and sees_others(step):
-        port.watcher.check_whole(port.absent_mask())
+        port.watcher.check_whole(port.group)
     if step.action is not None:
         step.action(port)
     else:

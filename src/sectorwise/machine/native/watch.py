@@ -6,7 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from sectorwise.machine.likeness import SAME, Condition, Extent, Form, Likeness, Rule, relate
+from sectorwise.machine.native.layout import CONTEXT
 from sectorwise.machine.native.values import BITS, LANES, Kind, Operand
+from sectorwise.machine.sites import PERIOD_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,11 +40,11 @@ class Watch:
 
 @dataclass(slots=True)
 class Watcher:
-    """Writes the watches of a kernel; `moves` are the forms by which addresses move."""
+    """Writes the watches of a kernel; `moves` are forms by which addresses move, with periods of counts."""
 
     writer: Writer
     watches: list[Watch] = field(default_factory=list)
-    moves: dict[Form, None] = field(default_factory=dict)
+    moves: dict[tuple[Form, int], None] = field(default_factory=dict)
 
     def check(self, condition: Condition, operands: Sequence[Operand], mask: str) -> None:
         """Watches what a condition asks for, in the lanes of a mask."""
@@ -59,20 +61,26 @@ class Watcher:
             case _:
                 self._compare(condition, operands, mask)
 
-    def check_whole(self, absent: str) -> None:
-        """Watches that no lane of the warp is absent: what those hold that went another way may differ otherwise."""
+    def check_whole(self, group: str) -> None:
+        """Watches that all lanes of the warp issue: what those hold that went another way may differ otherwise."""
         emitter = self.writer.emitter
-        wide = emitter.pure(f"zext i32 {absent} to i64")
+        places = [emitter.pure(f"getelementptr i8, ptr %ctx, i64 {CONTEXT[n]}") for n in ("full_masks", "warp_number")]
+        masks = emitter.result(f"load ptr, ptr {places[0]}")
+        number = emitter.result(f"load i64, ptr {places[1]}")
+        full = emitter.result(f"load i32, ptr {emitter.result(f'getelementptr i32, ptr {masks}, i64 {number}')}")
+        wide = emitter.result(f"zext i32 {emitter.result(f'xor i32 {full}, {group}')} to i64")
         row = emitter.pure(f"insertelement <{LANES} x i64> zeroinitializer, i64 {wide}, i32 0")
         self._keep(Watch(SAME, 0, 0), row, "-1")
 
-    def follow_address(self, address: Operand, space: Space, width_bytes: int, mask: str) -> None:
-        """Watches an address that moves between blocks."""
+    def follow_address(
+        self, address: Operand, space: Space, width_bytes: int, mask: str, period_bytes: int = PERIOD_BYTES
+    ) -> None:
+        """Watches an address that moves between blocks; addresses a period apart count alike."""
         likeness = likeness_of(address)
         assert not likeness.spoiled  # noqa: S101 - the kernel would have been given up before
         if likeness.form == SAME:
             return
-        self.moves[likeness.form] = None
+        self.moves[likeness.form, period_bytes] = None
         wide = self._widen(address, signed=False) if address.kind is Kind.WORD else self._text(address)
         self._keep(Watch(likeness.form, space=space, width_bytes=width_bytes), wide, mask)
 

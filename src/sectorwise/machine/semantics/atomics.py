@@ -40,6 +40,8 @@ def update_memory(instruction: Instruction) -> Action:
     address = read_address(access, address_operand(instruction))
     destination, sources = _destination_and_sources(instruction)
     words = access.width_bytes // 4
+    if instruction.has("ARRIVE"):
+        return _arrive(access, address, destination)
     adds_one = instruction.has("POPC") and not sources
     operand = None if adds_one else _joined(sources[-1], words)
     update = _update_of(instruction, access)
@@ -62,6 +64,29 @@ def update_memory(instruction: Instruction) -> Action:
                 return inner.select(shared, before, update(inner, before, value))
 
             old = port.atomic(access, place, partial, words, inexact=inexact)
+        if write:
+            write(port, list(old))
+
+    return run
+
+
+def _arrive(access: Access, address: Reader, destination: Register | None) -> Action:
+    """ATOMS.ARRIVE.64: one arrival at an mbarrier as it is before sm_90, see `machine.arrivals`.
+
+    The arrivals awaited are a negative number in bits 32 to 62. The last one carries into the phase, bit 63, and the
+    arrivals of a whole phase, bits 0 to 29, are awaited again.
+    """
+    write = write_words(destination, 2) if destination is not None else None
+
+    def update(inner: Algebra[Value], old: Value) -> Value:
+        new = inner.add(old, inner.long(1 << 32))
+        ends = inner.less_signed(inner.bit_xor(old, new), inner.long(0))
+        expected = inner.bit_and(old, inner.long((1 << 30) - 1))
+        again = inner.shift_left(inner.bit_or(expected, inner.long(1 << 30)), inner.word(32))
+        return inner.select(ends, inner.add(new, again), new)
+
+    def run(port: Port[Value]) -> None:
+        old = port.atomic(access, address(port), update, 2)
         if write:
             write(port, list(old))
 

@@ -238,6 +238,9 @@ SEMANTICS: Mapping[str, Callable[[Instruction], Action]] = {
     "USETMAXREG": moves.do_nothing,
     "UTMACMDFLUSH": moves.do_nothing,
     "UTMACCTL": moves.do_nothing,
+    "UTMAPF": moves.do_nothing,
+    "WARPGROUP": moves.do_nothing,
+    "UVIRTCOUNT": moves.do_nothing,
 }
 """Opcode to the function that decodes it. Control flow is the engine's; what is missing is unknown."""
 

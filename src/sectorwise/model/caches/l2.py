@@ -13,7 +13,7 @@ from sectorwise.model.caches.sets import CacheSet, Entry
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from sectorwise.model.caches.lines import Lines
+    from sectorwise.model.caches.lines import Hint, Lines
     from sectorwise.model.caches.placement import Placement
     from sectorwise.model.caches.window import Window
 
@@ -26,6 +26,9 @@ _PAIRS: Final = tuple((3 if bits & 3 else 0) | (12 if bits & 12 else 0) for bits
 _HALVES: Final = frozenset({3, 12})
 """Sectors that lie in one half of a line, its other half not asked for at the time."""
 
+PAIR_BYTES: Final = 256
+"""What a hint may ask for at most: the line and its neighbour."""
+
 _HOME_SALT: Final = 0x5555
 
 
@@ -35,8 +38,8 @@ class L2Setup:
 
     The L2 has `halves` of sets of `ways` lines, of which `proven_ways` at most are lines used again. `merge_share` is
     the part of the requests for one line, by SMs of one of `gpcs` groups in the same tick, that travel together, up to
-    `merge_most` of them. A missed sector brings `fetch_bytes`, 32, 64 or 128. `l1_lifetimes_ticks` are quantiles of
-    how long L1 keeps a line that is not used; empty: to the end.
+    `merge_most` of them. A missed sector brings `fetch_bytes`, 32, 64 or 128, or what `hints` says of its instruction,
+    up to 256. `l1_lifetimes_ticks` are quantiles of how long L1 keeps a line that is not used; empty: to the end.
     """
 
     size_bytes: int
@@ -47,17 +50,28 @@ class L2Setup:
     merge_share: float
     merge_most: int
     fetch_bytes: int
+    hints: Mapping[int, Hint]
     l1_lifetimes_ticks: tuple[float, ...]
+
+    def fetch_of(self, instruction: int) -> int:
+        """Bytes that a missed sector brings."""
+        hint = self.hints.get(instruction)
+        return self.fetch_bytes if hint is None or hint.fetch_bytes is None else hint.fetch_bytes
+
+    def leaves_first(self, instruction: int) -> bool:
+        """Whether lines that the instruction brings are the first to go."""
+        hint = self.hints.get(instruction)
+        return hint is not None and hint.leaves_first
 
 
 @dataclass(slots=True)
 class Flow:
     """Sectors of 32 bytes that went each way, scaled up from the sampled lines.
 
-    By instruction: `asked` by loads, `filled` from the L2 into L1s, `read` at the L2 after merging, `missed` there,
-    `waited` those that find their line on its way from DRAM, asked for by another SM in the same tick.
-    `stored` by stores, `crossed` from one half of the L2 to the other, `kept` by the L2 of either kind, `dram_read`
-    (of which `dram_lone` in half lines) and `dram_written`.
+    By instruction: `asked` by loads and atomics, `filled` from the L2 into L1s, `read` at the L2 after merging,
+    `missed` there, `waited` those that find their line on its way from DRAM, asked for by another SM in the same tick;
+    `crossed` from one half of the L2 to the other, `kept_reads` in the L2, `dram_read`, of which `dram_lone` in half
+    lines. `stored` by stores, `kept_writes` in the L2, `dram_written`.
     """
 
     asked: dict[int, float] = field(default_factory=dict)
@@ -65,12 +79,12 @@ class Flow:
     read: dict[int, float] = field(default_factory=dict)
     missed: dict[int, float] = field(default_factory=dict)
     waited: dict[int, float] = field(default_factory=dict)
+    crossed: dict[int, float] = field(default_factory=dict)
+    kept_reads: dict[int, float] = field(default_factory=dict)
+    dram_read: dict[int, float] = field(default_factory=dict)
+    dram_lone: dict[int, float] = field(default_factory=dict)
     stored: float = 0.0
-    crossed: float = 0.0
-    kept_reads: float = 0.0
     kept_writes: float = 0.0
-    dram_read: float = 0.0
-    dram_lone: float = 0.0
     dram_written: float = 0.0
 
 
@@ -114,15 +128,20 @@ def simulate_l2(window: Window, placement: Placement, roles: Mapping[int, Role],
         if role is Role.CACHED_LOAD or role is Role.STORE:
             wanted = _pass_l1(in_l1, setup, (sm, line), sectors, tick)
         if role is Role.ATOMIC:
-            _update(state, line, sectors, home)
+            _add(flow.asked, instruction, COUNT_OF_BITS[sectors])
+            _update(state, instruction, line, sectors, home)
         elif not loads:
-            _write(state, line, sectors, home)
+            _write(state, instruction, line, sectors, home)
         elif wanted:
             _add(flow.filled, instruction, COUNT_OF_BITS[wanted])
             gpc = sm % setup.gpcs
             _add(flow.read, instruction, COUNT_OF_BITS[wanted] * _merge(asked, setup, (gpc, line), tick, wanted))
-            missed = _look_up(state, line, wanted, home, gpc * setup.halves // setup.gpcs)
+            missed = _look_up(state, instruction, line, wanted, home, gpc * setup.halves // setup.gpcs)
             _add(flow.missed, instruction, missed)
+            if missed and setup.fetch_of(instruction) == PAIR_BYTES:
+                # The neighbour is asked for by halves, and the L2 counts a sector for each.
+                _add(flow.read, instruction, 2)
+                _look_up(state, instruction, line ^ 1, 15, home, gpc * setup.halves // setup.gpcs)
             if missed:
                 fetched_at[line] = tick
             elif fetched_at.get(line) == tick:
@@ -160,12 +179,12 @@ def _scale(flow: Flow, parts: int) -> Flow:
         read=scale(flow.read),
         missed=scale(flow.missed),
         waited=scale(flow.waited),
+        crossed=scale(flow.crossed),
+        kept_reads=scale(flow.kept_reads),
+        dram_read=scale(flow.dram_read),
+        dram_lone=scale(flow.dram_lone),
         stored=flow.stored * parts,
-        crossed=flow.crossed * parts,
-        kept_reads=flow.kept_reads * parts,
         kept_writes=flow.kept_writes * parts,
-        dram_read=flow.dram_read * parts,
-        dram_lone=flow.dram_lone * parts,
         dram_written=flow.dram_written * parts,
     )
 
@@ -194,7 +213,7 @@ def _merge(
     return 1.0 - setup.merge_share
 
 
-def _look_up(state: _State, line: int, wanted: int, home: int, near: int) -> int:
+def _look_up(state: _State, instruction: int, line: int, wanted: int, home: int, near: int) -> int:
     """Sectors that must come from DRAM, of a line wanted by an SM of half `near`; both halves keep what passes."""
     setup, flow = state.setup, state.flow
     own = home % setup.halves
@@ -207,15 +226,16 @@ def _look_up(state: _State, line: int, wanted: int, home: int, near: int) -> int
     missed = wanted
     if own != near and (entry := state.halves[own][place].use(line)) is not None:
         missed &= ~entry.sectors
-    fetched = {32: missed, 64: _PAIRS[missed]}.get(setup.fetch_bytes, 15 if missed else 0)
+    fetched = {32: missed, 64: _PAIRS[missed]}.get(setup.fetch_of(instruction), 15 if missed else 0)
+    first = setup.leaves_first(instruction)
     if missed:
-        flow.dram_read += COUNT_OF_BITS[fetched]
-        flow.dram_lone += _count_lone(state.halves[own][place].find(line), fetched)
-        flow.kept_reads += _keep(state, own, place, line, fetched, 0)
+        _add(flow.dram_read, instruction, COUNT_OF_BITS[fetched])
+        _add(flow.dram_lone, instruction, _count_lone(state.halves[own][place].find(line), fetched))
+        _add(flow.kept_reads, instruction, _keep(state, (own, place), line, fetched, leaves_first=first))
     if own != near:
         # What DRAM gave crosses whole: reads of single sectors 128 bytes apart cross at twice their number.
-        flow.crossed += COUNT_OF_BITS[wanted | fetched]
-        flow.kept_reads += _keep(state, near, place, line, wanted | fetched, 0)
+        _add(flow.crossed, instruction, COUNT_OF_BITS[wanted | fetched])
+        _add(flow.kept_reads, instruction, _keep(state, (near, place), line, wanted | fetched, leaves_first=first))
     return COUNT_OF_BITS[missed]
 
 
@@ -226,28 +246,32 @@ def _count_lone(entry: Entry | None, fetched: int) -> int:
     return COUNT_OF_BITS[fetched] if entry is None or not entry.sectors & ~fetched else -COUNT_OF_BITS[fetched]
 
 
-def _write(state: _State, line: int, sectors: int, home: int) -> None:
+def _write(state: _State, instruction: int, line: int, sectors: int, home: int) -> None:
     """A store goes to the half that the line belongs to, and stays there until it is evicted."""
-    own = home % state.setup.halves
+    where = (home % state.setup.halves, (home >> 8) % state.sets)
+    first = state.setup.leaves_first(instruction)
     state.flow.stored += COUNT_OF_BITS[sectors]
-    state.flow.kept_writes += _keep(state, own, (home >> 8) % state.sets, line, sectors, sectors)
+    state.flow.kept_writes += _keep(state, where, line, sectors, dirty=sectors, leaves_first=first)
 
 
-def _update(state: _State, line: int, sectors: int, home: int) -> None:
+def _update(state: _State, instruction: int, line: int, sectors: int, home: int) -> None:
     """An atomic works on the half that the line belongs to, which must have the old value."""
     own, place = home % state.setup.halves, (home >> 8) % state.sets
     entry = state.halves[own][place].use(line)
     missed = sectors if entry is None else sectors & ~entry.sectors
-    state.flow.dram_read += COUNT_OF_BITS[missed]
-    state.flow.kept_writes += _keep(state, own, place, line, sectors, sectors)
+    _add(state.flow.dram_read, instruction, COUNT_OF_BITS[missed])
+    state.flow.kept_writes += _keep(state, (own, place), line, sectors, dirty=sectors)
 
 
-def _keep(state: _State, half: int, place: int, line: int, sectors: int, dirty: int) -> int:
-    """Put sectors into a half; returns how many were not there before."""
+def _keep(
+    state: _State, where: tuple[int, int], line: int, sectors: int, dirty: int = 0, *, leaves_first: bool = False
+) -> int:
+    """Put sectors into a set of a half; returns how many were not there before."""
+    half, place = where
     lines = state.halves[half][place]
     entry = lines.find(line)
     if entry is None:
-        entry, evicted = lines.add(line)
+        entry, evicted = lines.add(line, leaves_first=leaves_first)
         if evicted is not None:
             state.flow.dram_written += COUNT_OF_BITS[evicted.dirty]
     added = COUNT_OF_BITS[sectors & ~entry.sectors]

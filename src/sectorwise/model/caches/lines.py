@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final
@@ -13,7 +14,7 @@ from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.memory import generic_spaces
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -249,3 +250,18 @@ def name_role(access: Access) -> Role:
             return Role.BYPASSING_LOAD if around else Role.CACHED_LOAD
         case _:
             return Role.ATOMIC
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """What an instruction asks of the caches: to fetch so many bytes of DRAM (None: as usual), to let its lines go."""
+
+    fetch_bytes: int | None
+    leaves_first: bool
+
+
+def read_hint(modifiers: Sequence[str]) -> Hint | None:
+    """The hint in an instruction's modifiers: `LTC128B`, `EF` (evict first, as of `__ldcs`); None without one."""
+    fetch = next((int(name[3:-1]) for name in modifiers if re.fullmatch(r"LTC\d+B", name)), None)
+    leaves_first = "EF" in modifiers
+    return Hint(fetch, leaves_first) if fetch is not None or leaves_first else None

@@ -50,12 +50,14 @@ class CacheSet:
             self.fresh.move_to_end(line)
         return entry
 
-    def add(self, line: int) -> tuple[Entry, Entry | None]:
-        """A line that was not there, empty, and the line that had to go for it."""
+    def add(self, line: int, *, leaves_first: bool = False) -> tuple[Entry, Entry | None]:
+        """A line that was not there, empty, and the line that had to go for it; one that `leaves_first` goes next."""
+        full = len(self.fresh) + len(self.proven) >= self.ways
+        evicted = self.fresh.popitem(last=False)[1] if full else None
         entry = self.fresh[line] = Entry()
-        if len(self.fresh) + len(self.proven) <= self.ways:
-            return entry, None
-        return entry, self.fresh.popitem(last=False)[1]
+        if leaves_first:
+            self.fresh.move_to_end(line, last=False)
+        return entry, evicted
 
     def list_dirty(self) -> list[int]:
         """The dirty sectors of each line."""

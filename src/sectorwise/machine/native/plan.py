@@ -1,0 +1,171 @@
+"""Turns a kernel and how it is to be run into machine code, and into sessions that run its blocks and count."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sectorwise.counting.request import Operation, Space
+from sectorwise.errors import StepLimitError
+from sectorwise.machine.native.compiler import build, load
+from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL
+from sectorwise.machine.native.loop import ENTRY, write_loop
+from sectorwise.machine.native.routines import find_routines
+from sectorwise.machine.native.session import collect, measure_session, open_session
+from sectorwise.machine.native.threads import count_threads, run_shares, split_blocks
+from sectorwise.machine.native.translate import translate
+from sectorwise.machine.native.unsupported import UnsupportedError
+from sectorwise.machine.sites import SiteCounter, merge_counter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import numpy.typing as npt
+
+    from sectorwise.machine.batch import Tally
+    from sectorwise.machine.native.alike import Alike, LikenessPort
+    from sectorwise.machine.native.compiler import Host, Library
+    from sectorwise.machine.native.flow import Flow
+    from sectorwise.machine.native.session import Session
+    from sectorwise.machine.native.translate import Translation
+    from sectorwise.machine.program import Program, Step
+
+    Blocks = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How to run a kernel: `relevant` are the instructions that compute values, None for all.
+
+    `doubts` are memory instructions of which it is not certain that they do what they do here, and why.
+    """
+
+    program: Program
+    flow: Flow
+    host: Host
+    relevant: frozenset[int] | None
+    doubts: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What some blocks did: counters of memory sites, and of each basic block warps and lanes, `[basic blocks, 2]`."""
+
+    counters: dict[int, SiteCounter]
+    issued: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """Sessions that share the blocks of a launch."""
+
+    tally: Tally
+    plan: Plan
+    translation: Translation
+    sessions: list[Session]
+
+
+def build_code(tally: Tally, plan: Plan, alike: tuple[Alike, LikenessPort] | None) -> tuple[Translation, Library]:
+    """Machine code; with `alike` it also watches what blocks have in common."""
+    banks = {bank: len(content) for bank, content in tally.bound.banks.items()}
+    translation = translate(plan.program, plan.flow, banks, plan.relevant, alike)
+    return translation, load(build(make_module(translation), plan.host, 0), (ENTRY,))
+
+
+def make_module(translation: Translation) -> str:
+    """The text of a whole module: the kernel, the loop over blocks, and the routines that these need."""
+    loop = write_loop()
+    needed = translation.needed | loop.emitter.needed
+    return "\n".join([find_routines(needed), translation.text, loop.text()])
+
+
+def open_counters(plan: Plan, translation: Translation) -> dict[int, SiteCounter]:
+    """Counters of all memory instructions."""
+    accesses = {step.instruction.index: step.access for step in plan.flow.steps()}
+    found = ((index, accesses[index]) for index in translation.sites)
+    return {index: SiteCounter(index, access) for index, access in found if access is not None}
+
+
+def open_crew(tally: Tally, plan: Plan, code: tuple[Translation, Library], blocks: int) -> Crew:
+    """As many sessions as are worth their memory for so many blocks: one where blocks depend on each other."""
+    translation, library = code
+    size = measure_session(tally.bound, translation, len(tally.global_memory.allocations))
+    count = min(count_threads(blocks), max(1, tally.options.budget_bytes // size)) if is_independent(plan) else 1
+    lock, limit = threading.Lock(), tally.options.step_limit
+    sessions = [
+        open_session(
+            tally.bound, translation, library, tally.global_memory, open_counters(plan, translation), limit, lock
+        )
+        for _ in range(count)
+    ]
+    return Crew(tally, plan, translation, sessions)
+
+
+def count_blocks(crew: Crew, blocks: Blocks, report: Callable[[int], None] | None = None) -> Counted:
+    """Runs blocks, on all cores where they do not depend on each other, neighbours together.
+
+    `report` is told how many are done. Raises StepLimitError and UnsupportedError as `execute_native`.
+    """
+    shares = split_blocks(blocks, min(len(crew.sessions), count_threads(len(blocks))))
+    sessions = crew.sessions[: len(shares)]
+    for session in sessions:
+        session.counters = open_counters(crew.plan, crew.translation)
+    stop, session = run_shares(sessions, shares, report)
+    check_stop(crew.tally, session, stop)
+    counted = Counted(open_counters(crew.plan, crew.translation), np.zeros((len(crew.translation.blocks), 2), np.int64))
+    for session in sessions:
+        add_counted(counted, Counted(session.counters, collect(session)))
+    return counted
+
+
+def add_counted(total: Counted, more: Counted) -> None:
+    """Adds what other blocks did."""
+    total.issued[:] += more.issued
+    for index, counter in more.counters.items():
+        merge_counter(total.counters[index], counter)
+
+
+def enter_counted(tally: Tally, translation: Translation, counted: Counted) -> None:
+    """Adds what blocks did to what the launch did: issues of basic blocks to each of their instructions."""
+    for (warps, lanes), block in zip(counted.issued.tolist(), translation.blocks.values(), strict=True):
+        tally.issued[block.start : block.stop] += warps
+        tally.lanes[block.start : block.stop] += lanes
+    for index, counter in counted.counters.items():
+        merge_counter(tally.counters.setdefault(index, SiteCounter(index, counter.access)), counter)
+
+
+def is_independent(plan: Plan) -> bool:
+    """Whether no block stores what matters to another: then they may run in any order."""
+    if plan.relevant is None:
+        return False
+    return not any(writes_buffers(step) and step.instruction.index in plan.relevant for step in plan.flow.steps())
+
+
+def writes_buffers(step: Step) -> bool:
+    """Whether an instruction may change what a buffer holds."""
+    access = step.access
+    if access is None or access.space not in (Space.GLOBAL, Space.GENERIC):
+        return False
+    return access.operation not in (Operation.LOAD, Operation.ASYNC_COPY)
+
+
+def check_stop(tally: Tally, session: Session, stop: int) -> None:
+    """Raises what a session stopped for (0: nothing)."""
+    if stop == OUT_OF_FUEL:
+        raise StepLimitError(_describe_endless(tally, session.context.get(CONTEXT["stop_pc"], "i")))
+    if stop:
+        raise UnsupportedError("something happened that the reference engine describes")
+
+
+def _describe_endless(tally: Tally, place: int) -> str:
+    instruction = tally.bound.kernel.instructions[place]
+    location = instruction.location
+    where = f"{location.file}:{location.line}" if location is not None else f"offset 0x{instruction.offset:04x}"
+    limit = f"{tally.options.step_limit:,}"
+    return (
+        f"{tally.bound.kernel.name}: a warp ran more than {limit} instructions and was still at {where} "
+        f"({instruction.text}). If the kernel is meant to run that long, raise the step limit."
+    )

@@ -1,0 +1,265 @@
+"""Turns a comparison into text for a terminal, or into a JSON document."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.analysis.causes import Cause
+from sectorwise.report.concurrency import HELD_UP, write_amount, write_time
+from sectorwise.report.json import to_plain, write_document
+from sectorwise.report.page import Page, Role, clip, fold, paint, tidy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sectorwise.analysis.comparison import (
+        CauseChange,
+        Comparison,
+        KernelChange,
+        LineChange,
+        NumberChange,
+        Side,
+        WordChange,
+    )
+    from sectorwise.analysis.data import Device
+    from sectorwise.analysis.lines import LineCost
+
+CAUSE_WORDS: Final = {
+    Cause.LAUNCH: "starting the launch",
+    Cause.WORK: "bytes and instructions needed",
+    Cause.SECTORS: "sectors beyond the ideal",
+    Cause.CONFLICTS: "bank conflicts",
+    Cause.SPILLS: "spills and stack",
+    Cause.TAIL: "unevenly filled waves",
+    Cause.PACE: "waiting or busy, beyond the least",
+}
+_FASTER: Final = 0.995
+_LINES_SHOWN: Final = 12
+_WHOLE: Final = 0.5
+"""Nanoseconds below which a time, or a change of one, is none."""
+
+_SMALL: Final = 0.005
+
+
+def render(comparison: Comparison, page: Page | None = None) -> str:
+    """The comparison as text with a final newline."""
+    page = page or Page()
+    lines = list(_write_head(comparison, page))
+    for kernel in comparison.kernels:
+        lines += ["", *_write_kernel(kernel, page)]
+    for where, sides in (("before", comparison.only_before), ("after", comparison.only_after)):
+        if sides:
+            lines += ["", *fold(page, f"only {where}: {', '.join(name_side(side) for side in sides)}")]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def render_json(comparison: Comparison) -> str:
+    """The document as text, with a final newline; `docs/json.md` says what it holds."""
+    return write_document(to_plain(comparison))
+
+
+def name_side(side: Side) -> str:
+    """The kernel with its case, where that says more."""
+    return side.name if side.case in {None, side.name} else f"{side.name} ({side.case})"
+
+
+def name_change(before: str, after: str) -> str:
+    """`a -> b`, or one of them where they are equal."""
+    return before if before == after else f"{before} -> {after}"
+
+
+def _write_head(comparison: Comparison, page: Page) -> Iterator[str]:
+    devices = name_change(_name_device(comparison.device_before), _name_device(comparison.device_after))
+    sources = name_change(comparison.source_before, comparison.source_after)
+    for line in fold(page, f"before and after: {sources}, on {devices}"):
+        yield paint(page, Role.QUIET, line)
+
+
+def _name_device(device: Device) -> str:
+    return f"{device.name} ({device.target})"
+
+
+def _write_kernel(change: KernelChange, page: Page) -> Iterator[str]:
+    title = name_change(name_side(change.before), name_side(change.after))
+    yield paint(page, Role.TITLE, clip(page, title, page.width))
+    for line in fold(page, f"  {describe_verdict(change)}"):
+        yield paint(page, _judge(change), line)
+    yield ""
+    yield from _write_causes(change, page)
+    yield ""
+    yield from _write_facts(change, page)
+    yield ""
+    yield from _write_lines(change, page)
+
+
+def describe_verdict(change: KernelChange) -> str:
+    """In a sentence: how much faster or slower, and what held it up and does now."""
+    before, after = change.estimate_ns_before, change.estimate_ns_after
+    if before is None or after is None:
+        return "the time of one of them is not known: no shares"
+    error = "" if change.error is None else f"; such estimates have a median error of {100 * change.error:.0f} %"
+    times = f"about {write_time(before)} before, {write_time(after)} after"
+    if after < _FASTER * before:
+        return f"{before / after:.2f} times as fast: {times}{error}"
+    if before < _FASTER * after:
+        return f"{after / before:.2f} times slower: {times}{error}"
+    return f"as fast as before: {times}{error}"
+
+
+def _judge(change: KernelChange) -> Role:
+    before, after = change.estimate_ns_before, change.estimate_ns_after
+    if before is None or after is None:
+        return Role.UNKNOWN
+    return Role.GOOD if after < _FASTER * before else Role.BAD if before < _FASTER * after else Role.QUIET
+
+
+def _write_causes(change: KernelChange, page: Page) -> Iterator[str]:
+    """A row for each part of the time; what neither side spends any time on is left out."""
+    yield paint(page, Role.TITLE, "  why, the largest change first")
+    yield paint(page, Role.QUIET, f"    {'':<34}{'before':>10}{'after':>10}{'change':>11}{'share':>8}")
+    for cause in change.causes:
+        if cause.ns_before is None or cause.ns_after is None or max(cause.ns_before, cause.ns_after) >= _WHOLE:
+            yield _write_cause(cause, page)
+
+
+def name_cause(cause: CauseChange) -> str:
+    """In words; the pace by what holds it up."""
+    if cause.held_up_by is None:
+        return CAUSE_WORDS[cause.cause]
+    return HELD_UP.get(cause.held_up_by, cause.held_up_by)
+
+
+def _write_cause(cause: CauseChange, page: Page) -> str:
+    share = "" if cause.share is None or abs(cause.share) < _SMALL else f"{100 * cause.share:.0f} %"
+    line = (
+        f"    {name_cause(cause):<34}{_write_ns(cause.ns_before):>10}{_write_ns(cause.ns_after):>10}"
+        f"{_write_ns_change(cause.ns_before, cause.ns_after):>11}{share:>8}"
+    )
+    return paint(page, _color(cause.ns_before, cause.ns_after), line.rstrip())
+
+
+def _color(before: float | None, after: float | None) -> Role:
+    if before is None or after is None:
+        return Role.UNKNOWN
+    return Role.GOOD if after < _FASTER * before else Role.BAD if before < _FASTER * after else Role.QUIET
+
+
+def _write_ns(value: float | None) -> str:
+    return "unknown" if value is None else write_time(value) if value >= _WHOLE else "0"
+
+
+def _write_ns_change(before: float | None, after: float | None) -> str:
+    if before is None or after is None:
+        return ""
+    change = after - before
+    if abs(change) < _WHOLE:
+        return "-"
+    return f"{'+' if change > 0 else '-'}{write_time(abs(change))}"
+
+
+def _write_facts(change: KernelChange, page: Page) -> Iterator[str]:
+    yield paint(page, Role.TITLE, "  numbers that changed")
+    words = [word for word in change.words if word.before != word.after and word.name != "time bound by"]
+    for word in words:
+        yield from fold(page, _write_word(word))
+    numbers = [number for number in change.numbers if number.before != number.after]
+    for number in numbers:
+        yield _write_number(number)
+    if not words and not numbers:
+        yield "    none"
+
+
+def _write_word(word: WordChange) -> str:
+    return f"    {word.name:<30}{word.before or '-':>16}{word.after or '-':>16}"
+
+
+def _write_number(number: NumberChange) -> str:
+    shown = [write_number(value, number.unit) for value in (number.before, number.after)]
+    return f"    {number.name:<30}{shown[0]:>16}{shown[1]:>16}{write_change(number.before, number.after):>10}"
+
+
+def write_number(value: float | None, unit: str) -> str:
+    """With its unit, in as many digits as people read; `-` where it is not known."""
+    if value is None:
+        return "-"
+    match unit:
+        case "B":
+            return write_amount(value)
+        case "ns":
+            return write_time(value)
+        case "%":
+            return f"{value:.4g} %"
+        case _:
+            return f"{value:,.4g}" if value != int(value) else f"{int(value):,}"
+
+
+def write_change(before: float | None, after: float | None) -> str:
+    """`+12 %`, `x 4.0`, empty where there is no ratio."""
+    if not before or after is None:
+        return ""
+    ratio = after / before
+    return f"x {ratio:.3g}" if ratio >= 2 or ratio == 0 else f"{100 * (ratio - 1):+.3g} %"
+
+
+def _write_lines(change: KernelChange, page: Page) -> Iterator[str]:
+    changed = [line for line in change.lines if has_changed(line)]
+    yield paint(page, Role.TITLE, "  lines that changed, the largest change first")
+    for line in changed[:_LINES_SHOWN]:
+        yield from _write_line(line, page)
+    rest, same = len(changed) - _LINES_SHOWN, len(change.lines) - len(changed)
+    if rest > 0:
+        yield f"    and {rest} more; --format json has all"
+    yield (
+        f"    {same} line{'s' if same != 1 else ''} cost what they did" if same != 1 else "    1 line costs what it did"
+    )
+
+
+def has_changed(line: LineChange) -> bool:
+    """Whether anything but the place, the text and the rounding of its time changed."""
+    old, new = line.before, line.after
+    if old is None or new is None:
+        return True
+    counts = [
+        (each.executed, each.sectors, each.sectors_ideal, each.sectors_local, each.wavefronts, each.wavefronts_ideal)
+        for each in (old, new)
+    ]
+    return counts[0] != counts[1] or abs((old.ns or 0.0) - (new.ns or 0.0)) >= _WHOLE
+
+
+def _write_line(change: LineChange, page: Page) -> Iterator[str]:
+    old, new = change.before, change.after
+    share = "" if change.share is None else f"  {100 * change.share:.0f} % of the change"
+    side = new or old
+    if side is None:
+        return
+    places = [_place(each) for each in (old, new) if each is not None]
+    if old is not None and new is not None and old.file == new.file and old.line != new.line:
+        places[-1] = f"{new.line}"
+    what = "" if old is not None and new is not None else " (new)" if old is None else " (gone)"
+    yield from fold(page, f"    {name_change(places[0], places[-1])}{what}{share}")
+    for mark, each in (("-", old), ("+", new)):
+        if each is not None and each.text and (old is None or new is None or old.text != new.text):
+            yield paint(page, Role.QUIET, clip(page, f"      {mark} {each.text}", page.width))
+    if old is not None and new is not None and old.text == new.text and old.text:
+        yield paint(page, Role.QUIET, clip(page, f"        {old.text}", page.width))
+    for line in _list_counts(old, new):
+        yield tidy(page, f"        {line}")
+
+
+def _place(cost: LineCost) -> str:
+    return "(no line)" if cost.line is None else f"{cost.file}:{cost.line}"
+
+
+def _list_counts(old: LineCost | None, new: LineCost | None) -> Iterator[str]:
+    """Each count that differs, one a line."""
+    for name, unit, attribute in (
+        ("time", "ns", "ns"),
+        ("requests", "", "executed"),
+        ("sectors", "", "sectors"),
+        ("local sectors", "", "sectors_local"),
+        ("wavefronts", "", "wavefronts"),
+    ):
+        before, after = (0 if side is None else getattr(side, attribute) for side in (old, new))
+        if before != after:
+            shown = [write_number(value, unit) for value in (before, after)]
+            yield f"{name:<16}{shown[0]:>14}{shown[1]:>14}{write_change(before, after):>10}"

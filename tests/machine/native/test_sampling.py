@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from sectorwise.binding import bind
+from sectorwise.device import load_device
+from sectorwise.launch.notation import parse_launch
+from sectorwise.machine.execution import Certainty, ExecutionOptions
+from sectorwise.machine.native.sampling import split_strata, spread
+from sectorwise.machine.native_engine import execute_native
+from tests.machine.launching import compile_kernels
+
+if TYPE_CHECKING:
+    from sectorwise.binding import BoundLaunch
+
+SOURCE = r"""
+extern "C" __global__ void hashed(float* out, int work) {
+  unsigned b = blockIdx.x; b ^= b >> 7; b *= 0x9E3779B1u; b ^= b >> 13;
+  int sum = 0;
+  for (int k = 0; k < work; k++) sum = sum * 3 + (b ^ k) % 5;
+  out[((b + sum) & 1023) * (1 + (b >> 5 & 1)) + threadIdx.x] = 1;
+}
+extern "C" __global__ void edges(float* out, int work, int n) {
+  unsigned b = blockIdx.x * 7919u % 4096u;
+  int sum = 0;
+  for (int k = 0; k < work; k++) sum = sum * 3 + (b ^ k) % 5;
+  int stride = blockIdx.x == 0 || blockIdx.x == gridDim.x - 1 ? 32 : 1;
+  if (sum != 12345) out[(threadIdx.x * stride + blockIdx.y * 32) % n] = 1;
+}
+extern "C" __global__ void chained(int* out, const int* in) {
+  int i = blockIdx.x, last = i ? out[i - 1] : 0;
+  if (threadIdx.x == 0) out[i] = last + in[i * 7919 % gridDim.x] % 3;
+  if (last & 1) out[gridDim.x + threadIdx.x] = 1;
+}
+"""
+
+
+def _bind(launch: str) -> BoundLaunch:
+    config = parse_launch(launch)
+    return bind(compile_kernels(SOURCE)[config.kernel], config, load_device("h200"))
+
+
+def test_sampled_counts_are_near_those_of_all_blocks_and_say_what_they_are() -> None:
+    bound = _bind("hashed<<<20000, 32>>>(f32[4096], work=20)")
+    whole = execute_native(bound, ExecutionOptions(sample_above=None))
+    sampled = execute_native(bound, ExecutionOptions(sample_above=200_000))
+    assert whole.sampling is None
+    assert {site.certainty for site in whole.sites} == {Certainty.EXACT}
+    assert sampled.sampling is not None
+    assert sampled.sampling.of == 20_000
+    assert {0, 19_999} < set(sampled.sampling.blocks)
+    assert sampled.blocks_executed == len(sampled.sampling.blocks) < 10_000
+    assert sampled.sampling.instructions == pytest.approx(int(whole.issued.sum()), rel=0.02)
+    (want,), (got,) = whole.sites, sampled.sites
+    assert got.certainty is Certainty.SAMPLED
+    assert got.executed == want.executed == 20_000
+    assert got.sectors == pytest.approx(want.sectors, rel=0.02)
+
+
+def test_what_all_sampled_blocks_do_alike_is_met_to_the_last_sector() -> None:
+    bound = _bind("edges<<<(300, 9), 32>>>(f32[1024], work=30, n=1024)")
+    whole = execute_native(bound, ExecutionOptions(sample_above=None))
+    sampled = execute_native(bound, ExecutionOptions(sample_above=50_000))
+    assert sampled.sampling is not None
+    assert len(sampled.sampling.blocks) < 1500
+    assert np.array_equal(sampled.issued, whole.issued)
+    assert [site.sectors for site in sampled.sites] == [site.sectors for site in whole.sites]
+
+
+def test_the_same_blocks_are_chosen_however_many_threads_run_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    bound = _bind("hashed<<<20000, 32>>>(f32[4096], work=20)")
+    found = []
+    for cores in (1, 2, 7):
+        monkeypatch.setattr("os.sched_getaffinity", lambda _, cores=cores: set(range(cores)), raising=False)
+        found += [(above, execute_native(bound, ExecutionOptions(sample_above=above))) for above in (None, 200_000)]
+    for above, execution in found[2:]:
+        first = next(each for limit, each in found if limit == above)
+        assert (execution.sites, execution.sampling) == (first.sites, first.sampling)
+        assert np.array_equal(execution.issued, first.issued)
+        assert np.array_equal(execution.lanes, first.lanes)
+
+
+def test_blocks_that_depend_on_each_other_all_run() -> None:
+    bound = _bind("chained<<<2000, 32>>>(i32[2100], i32[2000]=perm(1))")
+    execution = execute_native(bound, ExecutionOptions(sample_above=1), assumes=True)
+    assert execution.sampling is None
+    assert execution.blocks_executed == 2000
+
+
+def test_corners_and_edges_are_strata_of_their_own() -> None:
+    strata = split_strata((5, 4, 1), np.arange(20))
+    assert sorted(len(stratum) for stratum in strata) == [1, 1, 1, 1, 2, 2, 3, 3, 6]
+    assert sorted(np.concatenate(strata).tolist()) == list(range(20))
+    assert [6, 7, 8, 11, 12, 13] in [stratum.tolist() for stratum in strata]
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 256, 1000])
+def test_any_number_of_the_first_blocks_are_spread(count: int) -> None:
+    order = spread(np.arange(count) + 10)
+    assert sorted(order.tolist()) == list(range(10, count + 10))
+    for first in (8, 64, 200):
+        if first < count // 2:
+            gaps = np.diff(np.sort(np.concatenate([[9], order[:first], [count + 10]])))
+            assert gaps.max() <= 3 * count / first
