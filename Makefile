@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: demo test check setup clean
+.PHONY: demo test test-browser check setup clean
 .DEFAULT_GOAL := test
 
 # The main job on an example that is slow on purpose.
@@ -16,6 +16,10 @@ demo: $(READY)
 # All checks; what pytest prints comes last.
 test: check
 	@$(BIN)/pytest --numprocesses=auto
+
+# The pages, in a real browser: Debian's `chromium`, or the one that CHROMIUM names.
+test-browser: $(READY)
+	@$(BIN)/pytest tests/browser
 
 check: $(READY)
 	@$(BIN)/ruff check --quiet

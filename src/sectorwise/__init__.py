@@ -12,6 +12,9 @@ from sectorwise.version import __version__
 if TYPE_CHECKING:
     # For type checkers: at run time `_Package` finds them.
     from sectorwise.advise.access import access, access_cpu  # noqa: TC004
+    from sectorwise.advise.gemv import advise_gemv  # noqa: TC004
+    from sectorwise.advise.records import advise_records  # noqa: TC004
+    from sectorwise.advise.transpose import advise_transpose  # noqa: TC004
     from sectorwise.analyze import analyze  # noqa: TC004
     from sectorwise.counting.calculator import sectors, wavefronts  # noqa: TC004
     from sectorwise.errors import SectorwiseError  # noqa: TC004
@@ -23,6 +26,9 @@ __all__ = [
     "__version__",
     "access",
     "access_cpu",
+    "advise_gemv",
+    "advise_records",
+    "advise_transpose",
     "analyze",
     "assert_clean",
     "occupancy",
@@ -34,6 +40,9 @@ _HOMES: Final = {
     "SectorwiseError": "sectorwise.errors",
     "access": "sectorwise.advise.access",
     "access_cpu": "sectorwise.advise.access",
+    "advise_gemv": "sectorwise.advise.gemv",
+    "advise_records": "sectorwise.advise.records",
+    "advise_transpose": "sectorwise.advise.transpose",
     "analyze": "sectorwise.analyze",
     "assert_clean": "sectorwise.report.assertions",
     "occupancy": "sectorwise.model.occupancy",

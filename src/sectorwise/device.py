@@ -168,8 +168,12 @@ class DeviceSpec:
 def load_device(name: str) -> DeviceSpec:
     """What is known of the device that goes by this id or alias; case, spaces, dashes and maker's names are ignored.
 
-    Raises `UnknownDeviceError`, with the nearest ids.
+    A name that ends in `.toml` is the path of a device file, such as `sectorwise calibrate` writes.
+
+    Raises `UnknownDeviceError`, with the nearest ids, or what is wrong with the file.
     """
+    if name.endswith(".toml"):
+        return _load_file(name)
     identifier = _names().get(_normalise(name))
     if identifier is None:
         raise UnknownDeviceError(_explain_unknown(name))
@@ -251,9 +255,31 @@ def _read(path: str) -> dict[str, Any]:
         return tomllib.load(file)
 
 
+def read_device_data(identifier: str) -> dict[str, Any]:
+    """The data of the device file of an id, as TOML has them; a copy to change."""
+    return _read(f"{identifier}.toml")
+
+
+@cache
+def _load_file(path: str) -> DeviceSpec:
+    """The device of a file that a person names; its id is the path."""
+    import tomllib
+    from pathlib import Path
+
+    try:
+        return _make(path, tomllib.loads(Path(path).read_text(encoding="utf-8")), ())
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UnknownDeviceError(f"the device file {path} cannot be read: {error}") from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnknownDeviceError(f"{path} is no device file as sectorwise calibrate writes them: {error}") from None
+
+
 @cache
 def _load(identifier: str) -> DeviceSpec:
-    data = _read(f"{identifier}.toml")
+    return _make(identifier, _read(f"{identifier}.toml"), _index()[identifier])
+
+
+def _make(identifier: str, data: Mapping[str, Any], aliases: tuple[str, ...]) -> DeviceSpec:
     architecture = data["architecture"]
     shared = _read(f"architectures/{architecture}.toml")
     sources = _read_sources(data)
@@ -261,7 +287,7 @@ def _load(identifier: str) -> DeviceSpec:
         id=identifier,
         name=data["name"],
         vendor=data["vendor"],
-        aliases=_index()[identifier],
+        aliases=aliases,
         architecture=architecture,
         compile_targets=tuple(shared["compile_targets"]),
         capability=_read_capability(architecture, shared) if data["vendor"] == "NVIDIA" else None,

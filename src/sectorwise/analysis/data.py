@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from sectorwise.analysis.instructions import InstructionUse, PatternUse
     from sectorwise.binary.ir import Location
     from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Operation, Space
-    from sectorwise.findings import Evidence, Picture, Remedy, Severity
-    from sectorwise.machine.execution import Certainty, FaultKind
+    from sectorwise.findings import Evidence, Remedy, Severity
+    from sectorwise.machine.execution import Certainty, FaultKind, Sampling
     from sectorwise.model.cliffs import Step
     from sectorwise.model.concurrency import Bound
     from sectorwise.model.occupancy import Limiter
@@ -70,21 +71,6 @@ class ResourceUse:
 
 
 @dataclass(frozen=True, slots=True)
-class SampledBlocks:
-    """Blocks that ran in place of others of which no proof says that they do the same.
-
-    They are corners, edges and, between, blocks that are spread evenly. `blocks` are linear indices; they stand for
-    `of` blocks, themselves among them. `change` is how far the last doubling of the sample moved any count, as a
-    fraction; `instructions` how many warp instructions all of them would run.
-    """
-
-    blocks: tuple[int, ...]
-    of: int
-    change: float
-    instructions: int
-
-
-@dataclass(frozen=True, slots=True)
 class Coverage:
     """How much of the launch and of the kernel the numbers stand for.
 
@@ -99,7 +85,7 @@ class Coverage:
     sites: int
     sites_unknown: int
     sites_not_issued: int
-    sampled: SampledBlocks | None = None
+    sampled: Sampling | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,30 +232,29 @@ class LineTime:
 
 
 @dataclass(frozen=True, slots=True)
+class CauseUse:
+    """An obstacle and the ns that the launch would take less without it, as in `model.causes.Cause`."""
+
+    obstacle: str
+    ns: float
+
+
+@dataclass(frozen=True, slots=True)
 class TimeUse:
-    """How long the launch takes and what holds it up; as in `model.time.Time`. `lines`: the costliest first."""
+    """How long the launch takes and what holds it up; as in `model.time.Time`. `lines`: the costliest first.
+
+    `ceiling_ns` is what DRAM alone would take for the bytes at the highest rate that was measured: `estimate_ns` over
+    it says how far the launch is from it, and `causes` why, the dearest first.
+    """
 
     estimate_ns: float
     bound: str
     parts_ns: Mapping[str, float]
+    ceiling_ns: float
+    causes: tuple[CauseUse, ...]
     error: TimeError
     lines: tuple[LineTime, ...]
     assumed: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PatternUse:
-    """One way in which the lanes of a site's requests lie: what one such request costs, and how many lie so, at least.
-
-    `pictures` show it on the sectors of global memory, on the banks of shared memory, or on both for async copies.
-    """
-
-    requests: int
-    sectors: int
-    sectors_ideal: int
-    wavefronts: int
-    wavefronts_ideal: int
-    pictures: tuple[Picture, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,16 +332,6 @@ class FindingReport:
     evidence: Evidence | None
     cost_ns: float | None
     remedies: tuple[Remedy, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class InstructionUse:
-    """One instruction of the kernel's code, and by how many warps it was issued over the launch."""
-
-    offset: str
-    sass: str
-    location: Location | None
-    issued: int
 
 
 @dataclass(frozen=True, slots=True)

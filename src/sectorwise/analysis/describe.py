@@ -9,15 +9,12 @@ from sectorwise.analysis.data import (
     Coverage,
     FaultReport,
     FindingReport,
-    InstructionUse,
     KernelAnalysis,
     Launch,
     LimitationReport,
     MemorySite,
     Output,
-    PatternUse,
     ResourceUse,
-    SampledBlocks,
 )
 from sectorwise.analysis.describe_pace import (
     describe_concurrency,
@@ -27,6 +24,7 @@ from sectorwise.analysis.describe_pace import (
     describe_traffic,
     describe_waves,
 )
+from sectorwise.analysis.instructions import InstructionUse, PatternUse
 from sectorwise.binary.ir import Location
 from sectorwise.counting.request import Operation, Space
 from sectorwise.launch.dtypes import ELEMENT_TYPES
@@ -40,7 +38,7 @@ if TYPE_CHECKING:
 
     from sectorwise.binary.ir import Instruction
     from sectorwise.findings import Finding, Picture
-    from sectorwise.machine.execution import Fault, Limitation, Pattern, Sampling, Site
+    from sectorwise.machine.execution import Fault, Limitation, Pattern, Site
     from sectorwise.model.kernel_model import KernelModel
 
 FAULT_CODES: Final = {FaultKind.OUT_OF_BOUNDS: "SW901", FaultKind.MISALIGNED: "SW902"}
@@ -76,7 +74,7 @@ def describe_kernel(
         concurrency=describe_concurrency(model.pace),
         roofline=describe_roofline(model.pace),
         traffic=describe_traffic(model.traffic, places.sites),
-        time=describe_time(model.time, places.location),
+        time=describe_time(model, places.location),
         faults=tuple(_describe_fault(fault, places) for fault in execution.faults),
         findings=tuple(_describe_finding(finding, places) for finding in findings),
         limitations=tuple(_describe_limitation(limitation, places) for limitation in execution.limitations),
@@ -129,14 +127,8 @@ def _describe_coverage(model: KernelModel) -> Coverage:
         sites=len(sites),
         sites_unknown=sum(site.unknown_because is not None for site in sites),
         sites_not_issued=len(in_code - listed),
-        sampled=_describe_sampling(model.execution.sampling),
+        sampled=model.execution.sampling,
     )
-
-
-def _describe_sampling(sampling: Sampling | None) -> SampledBlocks | None:
-    if sampling is None:
-        return None
-    return SampledBlocks(sampling.blocks, sampling.of, sampling.change, sampling.instructions)
 
 
 def _describe_site(site: Site, places: _Places) -> MemorySite:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.analysis.data import (
+    CauseUse,
     CliffsUse,
     CliffUse,
     ConcurrencyUse,
@@ -29,9 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from sectorwise.binary.ir import Location
+    from sectorwise.model.kernel_model import KernelModel
     from sectorwise.model.occupancy import Occupancy
     from sectorwise.model.pace import Pace
-    from sectorwise.model.time import Time
     from sectorwise.model.traffic import Traffic
     from sectorwise.model.waves import Waves
 
@@ -156,8 +157,9 @@ def describe_traffic(traffic: Traffic | None, places: Mapping[int, int]) -> Traf
     )
 
 
-def describe_time(time: Time | None, find_location: Callable[[int], Location | None]) -> TimeUse | None:
+def describe_time(model: KernelModel, find_location: Callable[[int], Location | None]) -> TimeUse | None:
     """The estimate, with the instructions' parts of it summed by source line."""
+    time = model.time
     if time is None:
         return None
     by_line: dict[Location | None, float] = {}
@@ -169,6 +171,8 @@ def describe_time(time: Time | None, find_location: Callable[[int], Location | N
         estimate_ns=time.estimate_ns,
         bound=time.bound,
         parts_ns=time.parts_ns,
+        ceiling_ns=time.parts_ns["dram"],
+        causes=tuple(CauseUse(cause.obstacle.value, cause.ns) for cause in model.causes),
         error=TIME_ERROR,
         lines=tuple(LineTime(location, ns) for location, ns in costliest),
         assumed=time.assumed,

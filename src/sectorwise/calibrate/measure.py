@@ -100,6 +100,18 @@ def measure(gpu: Gpu, cubin: bytes) -> Iterator[Reading]:
         yield from part(bench)
 
 
+def compile_kernels(gpu: Gpu) -> bytes:
+    """The cubin of `kernels.cu` for this GPU."""
+    from importlib import resources
+
+    from sectorwise.frontends.base import CompileRequest
+    from sectorwise.frontends.cuda import CUDA
+
+    target = f"sm_{gpu.attributes['major']}{gpu.attributes['minor']}"
+    with resources.as_file(resources.files("sectorwise.calibrate").joinpath("kernels.cu")) as path:
+        return CUDA.compile(path, CompileRequest(target)).cubin
+
+
 def _wide(value: int) -> ctypes.c_uint64:
     return ctypes.c_uint64(value)
 

@@ -20,6 +20,7 @@ from sectorwise.frontends.library import LIBRARY, list_kernels
 from sectorwise.frontends.report import REPORT_SUFFIX
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.report import github, json, sarif, terminal
+from sectorwise.report.html import page as html
 from sectorwise.report.kernels import render as render_kernels
 from sectorwise.report.kernels import render_json
 from sectorwise.report.page import Page
@@ -33,6 +34,7 @@ EXIT_FINDINGS: Final = 1
 
 _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     "terminal": terminal.render,
+    "html": lambda analysis, _: html.render(analysis),
     "json": lambda analysis, _: json.render(analysis),
     "sarif": lambda analysis, _: sarif.render(analysis),
     "github": lambda analysis, _: github.render(analysis),
@@ -109,7 +111,7 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     metavar="FILE",
     help="Write there, not to stdout.",
 )
-@click.option("--caches", is_flag=True, help="Follow L1, L2 and DRAM too: modelled traffic, about a second a launch.")
+@click.option("--caches", is_flag=True, help="Follow L1, L2 and DRAM too, about a second a launch; html does anyway.")
 @click.option(
     "--all-blocks",
     is_flag=True,
@@ -179,7 +181,7 @@ def check(
             select=split_codes(select) or settings.select,
             ignore=split_codes(ignore) or settings.ignore,
             remedies=remedies,
-            follow_caches=caches,
+            follow_caches=caches or form == "html",
             progress=progress,
         )
     write_text(_FORMATS[form](analysis, describe_page(sys.stdout) if output is None else Page()), output)

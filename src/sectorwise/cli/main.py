@@ -13,7 +13,9 @@ from sectorwise.errors import SectorwiseError
 from sectorwise.version import __version__
 
 COMMANDS: Final = {
+    "calibrate": "measure the GPU of this machine, into a device file",
     "access": "what one access of a warp costs, from an index expression or a layout, with a picture",
+    "advise": "which layout of records, mapping of a matrix-vector product or transpose is fastest, and why",
     "check": "what each memory instruction of a kernel costs, line by line",
     "compare": "what changed between two kernels or two JSON documents, and why the time did",
     "explain": "the manual page of a rule",

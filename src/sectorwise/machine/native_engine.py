@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import numpy as np
 from sectorwise.launch.contents import materialise, needs_whole
 from sectorwise.machine.batch import Tally
 from sectorwise.machine.memory import open_global_memory
-from sectorwise.machine.native.alike import LikenessPort, Registers, find_alike_registers, known_specials
+from sectorwise.machine.native.alike import SpoiledError, find_alike_registers
 from sectorwise.machine.native.classes import run_examples
 from sectorwise.machine.native.compiler import find_host
 from sectorwise.machine.native.flow import find_flow
@@ -113,7 +114,9 @@ def _run(
     with np.errstate(all="ignore"):
         left = np.arange(bound.launch.blocks_total)
         if alike is not None:
-            left = _run_classes(tally, plan, alike, progress)
+            # What machine code takes apart further than the proof did is no harm, only work.
+            with contextlib.suppress(SpoiledError):
+                left = _run_classes(tally, plan, alike, progress)
         if left.size:
             sampling = _run_left(tally, plan, left, progress)
     for index, counter in tally.counters.items():
@@ -127,7 +130,7 @@ def _run_classes(
 ) -> npt.NDArray[np.int64]:
     """Runs one block of each class that is worth it; gives the blocks that are left."""
     bound = tally.bound
-    translation, library = build_code(tally, plan, (alike, _make_port(bound, alike)))
+    translation, library = build_code(tally, plan, alike)
     counters, limit = open_counters(plan, translation), tally.options.step_limit
     session = open_session(bound, translation, library, tally.global_memory, counters, limit, threading.Lock())
     classes = run_examples(session, bound, translation, alike, progress)
@@ -157,10 +160,6 @@ def _find_alike(bound: BoundLaunch, plan: Plan) -> Alike | None:
     if plan.relevant is None or bound.launch.blocks_total < _FEWEST_BLOCKS:
         return None
     return find_alike_registers(plan.flow, plan.relevant, bound)
-
-
-def _make_port(bound: BoundLaunch, alike: Alike) -> LikenessPort:
-    return LikenessPort(bound, Registers(), alike.strides, alike.mutable, known_specials(bound))
 
 
 def _open_tally(bound: BoundLaunch, options: ExecutionOptions, program: Program) -> Tally:

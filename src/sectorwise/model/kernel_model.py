@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
+from sectorwise.model.causes import find_causes
 from sectorwise.model.occupancy import occupancy
 from sectorwise.model.pace import estimate_pace
 from sectorwise.model.time import estimate_time
@@ -15,6 +16,7 @@ from sectorwise.model.traffic import estimate_traffic
 if TYPE_CHECKING:
     from sectorwise.binding import BoundLaunch
     from sectorwise.machine.execution import Execution
+    from sectorwise.model.causes import Cause
     from sectorwise.model.occupancy import Occupancy
     from sectorwise.model.pace import Pace
     from sectorwise.model.time import Time
@@ -24,7 +26,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KernelModel:
-    """Everything known of one launch: what ran, what it counted, and what follows from the counts."""
+    """Everything known of one launch: what ran, what it counted, and what follows from the counts.
+
+    `causes` are what the time is lost to, the dearest first; empty where `time` is None.
+    """
 
     bound: BoundLaunch
     execution: Execution
@@ -32,6 +37,7 @@ class KernelModel:
     occupancy: Occupancy
     traffic: Traffic | None
     time: Time | None
+    causes: tuple[Cause, ...]
     pace: Pace
 
 
@@ -52,12 +58,14 @@ def model_kernel(bound: BoundLaunch, execution: Execution, *, follow_caches: boo
     )
     totals = sum_totals(execution.sites, count_instructions(bound.kernel, execution.issued))
     traffic = estimate_traffic(bound, execution, held) if follow_caches else None
+    time = None if traffic is None else estimate_time(bound, execution, held, traffic)
     return KernelModel(
         bound=bound,
         execution=execution,
         totals=totals,
         occupancy=held,
         traffic=traffic,
-        time=None if traffic is None else estimate_time(bound, execution, held, traffic),
+        time=time,
+        causes=() if traffic is None or time is None else find_causes(bound, execution, held, traffic, time),
         pace=estimate_pace(bound, execution, totals, held, traffic),
     )

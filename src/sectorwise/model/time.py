@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation, Space
@@ -36,6 +37,30 @@ WRITES_MATTER: Final = 0.1
 """Bytes written over bytes read from which on DRAM is as fast as for a copy, not for reads alone."""
 
 _DATA_PIPES: Final = frozenset({"l1", "stores", "memory"})
+
+
+class Obstacle(StrEnum):
+    """What can be imagined away, to see how much of the time it is to blame for."""
+
+    LATENCY = "latency"
+    """The wait for data that too few warps cover."""
+    ISSUE = "issue"
+    """Instructions issued one a cycle and scheduler."""
+    ARITHMETIC = "arithmetic"
+    """Pipes that compute."""
+    PASSES = "passes"
+    """L1, shared memory, and stores line by line."""
+    LAST_WAVE = "last_wave"
+    """SMs without work in the last wave."""
+    BLOCKS = "blocks"
+    """Starting blocks, and what lies between one and the next."""
+    ATOMICS = "atomics"
+    """Atomics on one address."""
+    LONE_FETCHES = "lone_fetches"
+    """64-byte blocks of DRAM that lie alone."""
+
+
+NOTHING: Final[frozenset[Obstacle]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +102,17 @@ class _Setting:
     accesses: Mapping[int, Access]
     pipe_cycles: Mapping[int, Mapping[str, float]]
     warps_per_block: int
+    without: frozenset[Obstacle]
 
 
-def estimate_time(bound: BoundLaunch, execution: Execution, occupancy: Occupancy, traffic: Traffic) -> Time:
-    """How long the launch takes.
+def estimate_time(
+    bound: BoundLaunch,
+    execution: Execution,
+    occupancy: Occupancy,
+    traffic: Traffic,
+    without: frozenset[Obstacle] = NOTHING,
+) -> Time:
+    """How long the launch takes, or would take `without` some obstacles.
 
     Segment by segment, pass by pass, a wave of blocks takes the longer of two times: that in which one warp walks
     through its instructions as their scoreboards let it, with the latencies of the loaded memory, and that in which
@@ -89,6 +121,8 @@ def estimate_time(bound: BoundLaunch, execution: Execution, occupancy: Occupancy
     """
     device = bound.device
     pace, assumed = _find_pace(device)
+    if Obstacle.BLOCKS in without:
+        pace = replace(pace, block_start_ns=0.0, block_turnaround_ns=0.0)
     warps = bound.launch.blocks_total * occupancy.warps_per_block
     setting = _Setting(
         device=device,
@@ -96,19 +130,20 @@ def estimate_time(bound: BoundLaunch, execution: Execution, occupancy: Occupancy
         accesses=average_accesses(execution.sites, find_shares(execution, traffic)),
         pipe_cycles=_list_pipe_cycles(bound, execution, traffic, pace),
         warps_per_block=occupancy.warps_per_block,
+        without=without,
     )
     segments = split_segments(bound.kernel, execution.issued.tolist(), warps)
     ledger = _Ledger()
-    for times, blocks, sms in _list_waves(bound, occupancy):
+    for times, blocks, sms in _list_waves(bound, occupancy, whole=Obstacle.LAST_WAVE in without):
         for number, segment in enumerate(segments):
             begins = number == 0 and not segment.repeats
             _walk_segment(setting, segment, (times, blocks * occupancy.warps_per_block, sms), ledger, begins=begins)
     parts = {
         "launch": pace.launch_ns,
         "warps": ledger.total(),
-        **_bound_memory(device, pace, execution, traffic),
+        **_bound_memory(device, pace, execution, traffic, without),
         "blocks": pace.block_start_ns * bound.launch.blocks_total,
-        "atomics": pace.same_address_ns * traffic.hottest_lanes,
+        "atomics": 0.0 if Obstacle.ATOMICS in without else pace.same_address_ns * traffic.hottest_lanes,
     }
     longest = max((name for name in parts if name != "launch"), key=lambda name: parts[name])
     held_up = max(ledger.by_bound, key=lambda name: ledger.by_bound[name], default="latency")
@@ -130,10 +165,14 @@ def _find_pace(device: DeviceSpec) -> tuple[PaceBehaviour, tuple[str, ...]]:
     return lender.pace, (f"times of launches, blocks, stores and atomics from {lender.id}",)
 
 
-def _list_waves(bound: BoundLaunch, occupancy: Occupancy) -> Iterable[tuple[int, int, int]]:
-    """Times, blocks an SM and SMs: of the full waves, and of the last one."""
+def _list_waves(bound: BoundLaunch, occupancy: Occupancy, *, whole: bool) -> Iterable[tuple[float, int, int]]:
+    """Times, blocks an SM and SMs: of the full waves, and of the last one, in which `whole` leaves no SM idle."""
     waves = count_waves(bound.launch.blocks_total, occupancy.blocks_per_sm, bound.device.sm_count)
     full, last = divmod(waves.blocks, waves.blocks_per_wave)
+    if whole and waves.blocks > waves.sm_count:
+        blocks = min(occupancy.blocks_per_sm, waves.blocks // waves.sm_count)
+        yield waves.blocks / (blocks * waves.sm_count), blocks, waves.sm_count
+        return
     if full:
         yield full, occupancy.blocks_per_sm, waves.sm_count
     if last:
@@ -188,7 +227,7 @@ def _list_lanes(device: DeviceSpec) -> dict[str, float]:
 
 
 def _walk_segment(
-    setting: _Setting, segment: Segment, wave: tuple[int, int, int], ledger: _Ledger, *, begins: bool
+    setting: _Setting, segment: Segment, wave: tuple[float, int, int], ledger: _Ledger, *, begins: bool
 ) -> None:
     """Add a segment's time, in one kind of wave (times, warps an SM, SMs), to the ledger."""
     times, warps, sms = wave
@@ -205,17 +244,27 @@ def _walk_segment(
     for instruction, weight in zip(segment.instructions, segment.weights, strict=True):
         for pipe, cycles in setting.pipe_cycles.get(instruction.index, {}).items():
             pipes[pipe] = pipes.get(pipe, 0.0) + weight * cycles
+    pipes = {name: cycles for name, cycles in pipes.items() if not _is_spared(name, setting.without)}
     busiest = max(pipes, key=lambda name: pipes[name], default="issue")
     pipe_ns = warps * pipes.get(busiest, 0.0) / cycles_per_ns
-    pass_ns = max(walk.pass_ns, pipe_ns)
+    schedulers = require_capability(setting.device).sub_partitions
+    issue_ns = -(-warps // schedulers) * len(schedule.slots) / cycles_per_ns
+    walk_ns = issue_ns if Obstacle.LATENCY in setting.without else walk.pass_ns
+    if Obstacle.ISSUE in setting.without and walk_ns <= issue_ns:
+        walk_ns = 0.0
+    pass_ns = max(walk_ns, pipe_ns)
     if busiest in _DATA_PIPES:
-        schedulers = require_capability(setting.device).sub_partitions
-        pass_ns += min(walk.pass_ns, pipe_ns) / max(1.0, warps / schedulers)
+        pass_ns += min(walk_ns, pipe_ns) / max(1.0, warps / schedulers)
     held_up = busiest if pipe_ns >= walk.pass_ns else {Bound.MEMORY: "dram"}.get(walk.bound, str(walk.bound))
     spent = times * segment.passes * pass_ns
     ledger.by_bound[held_up] = ledger.by_bound.get(held_up, 0.0) + spent
     for index, share in _share_out(setting, segment, held_up).items():
         ledger.by_instruction[index] = ledger.by_instruction.get(index, 0.0) + share * spent
+
+
+def _is_spared(pipe: str, without: frozenset[Obstacle]) -> bool:
+    """Whether a pipe is imagined away."""
+    return (Obstacle.PASSES if pipe in _DATA_PIPES else Obstacle.ARITHMETIC) in without
 
 
 def _share_out(setting: _Setting, segment: Segment, held_up: str) -> dict[int, float]:
@@ -238,14 +287,21 @@ def _share_out(setting: _Setting, segment: Segment, held_up: str) -> dict[int, f
     return {index: weight / total for index, weight in weights.items() if weight}
 
 
-def _bound_memory(device: DeviceSpec, pace: PaceBehaviour, execution: Execution, traffic: Traffic) -> dict[str, float]:
+def _bound_memory(
+    device: DeviceSpec,
+    pace: PaceBehaviour,
+    execution: Execution,
+    traffic: Traffic,
+    without: frozenset[Obstacle],
+) -> dict[str, float]:
     """Times in which DRAM and the L2 move all bytes at full speed."""
     roofline = draw_roofline(device)
     reads = roofline.ceiling(Level.DRAM).per_ns
     copies = max((row.gbs for row in device.bandwidths if row.operation == "copy"), default=reads)
     mixed = traffic.dram_bytes_write > WRITES_MATTER * traffic.dram_bytes_read
     dense = traffic.dram_bytes_read - traffic.lone_bytes_read + traffic.dram_bytes_write
-    lone_ns = traffic.lone_bytes_read / min(reads, pace.lone_read_gbs)
+    lone_gbs = reads if Obstacle.LONE_FETCHES in without else min(reads, pace.lone_read_gbs)
+    lone_ns = traffic.lone_bytes_read / lone_gbs
     sectors = traffic.l2_sectors_read_from_sm + count_written(execution.sites)
     return {
         "dram": dense / (copies if mixed else reads) + lone_ns,

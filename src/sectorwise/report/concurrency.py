@@ -39,6 +39,17 @@ HELD_UP: Final = {
     "memory": "issuing memory instructions",
 }
 """What `time.bound` names, in words."""
+_OBSTACLES: Final = {
+    "latency": "waiting for data",
+    "issue": "issuing so many instructions",
+    "arithmetic": "arithmetic",
+    "passes": "passes of L1 and shared memory",
+    "last_wave": "SMs idle in the last wave",
+    "blocks": "starting blocks",
+    "atomics": "atomics on one address",
+    "lone_fetches": "fetches of lone 64-byte blocks",
+}
+WORTH_COMPARING_PCT: Final = 5
 _LEVELS: Final = {Level.DRAM: "DRAM", Level.L2: "L2", Level.L1: "L1 and shared", Level.ISSUE: "issue"}
 
 
@@ -52,7 +63,7 @@ def write_concurrency(kernel: KernelAnalysis, sm_count: int, page: Page) -> Iter
     if kernel.traffic is not None:
         lines.append(_write_traffic(kernel.traffic))
     if kernel.time is not None:
-        lines.append(_write_time(kernel.time))
+        lines.extend(_write_time(kernel.time))
     lines.extend(_write_roofline(kernel.roofline))
     for line in lines:
         for text in fold(page, line.removeprefix("!")):
@@ -129,10 +140,17 @@ def _write_traffic(found: TrafficUse) -> str:
     )
 
 
-def _write_time(found: TimeUse) -> str:
+def _write_time(found: TimeUse) -> Iterator[str]:
     guess = ", assumed" if found.assumed else ""
     held_up = HELD_UP.get(found.bound, found.bound)
-    return f"  about {write_time(found.estimate_ns)} (median error {100 * found.error.median:.0f} %{guess}): {held_up}"
+    yield f"  about {write_time(found.estimate_ns)} (median error {100 * found.error.median:.0f} %{guess}): {held_up}"
+    causes = [f"{_OBSTACLES[cause.obstacle]} {write_time(cause.ns)}" for cause in found.causes]
+    reached = 100 * found.ceiling_ns / found.estimate_ns
+    if reached > WORTH_COMPARING_PCT:
+        least = write_time(found.ceiling_ns)
+        yield f"    DRAM at its fastest would take {least} for these bytes, {reached:.0f} % of that"
+    if causes:
+        yield f"    it would take less without {', '.join(causes)}"
 
 
 def write_amount(count_bytes: float) -> str:

@@ -18,9 +18,10 @@ from sectorwise.report.totals import write_totals
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sectorwise.analysis.data import Analysis, KernelAnalysis, LimitationReport, SampledBlocks
+    from sectorwise.analysis.data import Analysis, KernelAnalysis, LimitationReport
     from sectorwise.analysis.verification import KernelComparison
     from sectorwise.binary.ir import Location
+    from sectorwise.machine.execution import Sampling
 
 _LEGEND = (
     ("request", "one memory instruction issued by one warp, 32 lanes at once"),
@@ -115,7 +116,7 @@ def _write_facts(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Iter
     yield from write_concurrency(kernel, load_device(analysis.device.id).sm_count, page)
 
 
-def _write_sample(sampled: SampledBlocks) -> str:
+def _write_sample(sampled: Sampling) -> str:
     return (
         f"sampled: {len(sampled.blocks):,} blocks, corners, edges and others spread evenly, stand for {sampled.of:,};"
         f" the last doubling moved no count by more than {100 * sampled.change:.2g} %; all of them"

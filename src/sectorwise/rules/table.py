@@ -35,6 +35,7 @@ from sectorwise.rules import (
     too_few_bytes_in_flight,
     uncoalesced,
 )
+from sectorwise.rules.prices import price
 from sectorwise.rules.rule import Rule
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ _ORDER: Final = tuple(Severity)
 
 def check_model(model: KernelModel, rules: Iterable[Rule] = RULES) -> tuple[Finding, ...]:
     """What the rules find, the worst severity first, and within it the dearest."""
-    found = [finding for rule in rules for finding in rule.check(model)]
+    found = [price(finding, model) for rule in rules for finding in rule.check(model)]
     return tuple(sorted(found, key=_rank))
 
 

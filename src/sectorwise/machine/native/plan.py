@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.machine.batch import Tally
-    from sectorwise.machine.native.alike import Alike, LikenessPort
+    from sectorwise.machine.native.alike import Alike
     from sectorwise.machine.native.compiler import Host, Library
     from sectorwise.machine.native.flow import Flow
     from sectorwise.machine.native.session import Session
@@ -68,7 +68,7 @@ class Crew:
     sessions: list[Session]
 
 
-def build_code(tally: Tally, plan: Plan, alike: tuple[Alike, LikenessPort] | None) -> tuple[Translation, Library]:
+def build_code(tally: Tally, plan: Plan, alike: Alike | None) -> tuple[Translation, Library]:
     """Machine code; with `alike` it also watches what blocks have in common."""
     banks = {bank: len(content) for bank, content in tally.bound.banks.items()}
     translation = translate(plan.program, plan.flow, banks, plan.relevant, alike)

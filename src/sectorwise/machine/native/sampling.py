@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sectorwise.machine.execution import Sampling
-from sectorwise.machine.native.classes import place_blocks
+from sectorwise.machine.native.alike import place_blocks
 from sectorwise.machine.native.plan import Counted, add_counted, count_blocks, open_counters
 from sectorwise.machine.sites import scale_counter
 

@@ -1,0 +1,134 @@
+"""Turns readings into the constants of a device file that they give."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.errors import UnsupportedDeviceError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from sectorwise.calibrate.measure import Reading
+
+ADDRESS_CYCLES: Final = 16
+"""What a step of a chase takes beside the load: the stated stalls of sixteen unrolled steps are 257 cycles."""
+
+STEADY_BUSY: Final = (0.35, 0.9)
+"""Loads of the memory at which its queue shows: below it is noise, above it every reading errs."""
+
+LINES_OF_512_BYTES: Final = 4
+LANES: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """What was measured on a GPU, in the words and units of `measurements`; clocks are those of the run.
+
+    `latency_cycles` are at `probabilities`. `pipes` are lanes a cycle and SM that each instruction of `PIPES` reached.
+    """
+
+    l1_cycles: float
+    l2_cycles: float
+    dram_cycles: float
+    probabilities: tuple[float, ...]
+    latency_cycles: tuple[float, ...]
+    further_line_cycles: float
+    queue_service_ns: float
+    clock_mhz: int
+    read_gbs: float
+    copy_gbs: float
+    l2_read_gbs: float
+    launch_ns: float
+    block_start_ns: float
+    block_turnaround_ns: float
+    store_line_cycles: float
+    lone_read_gbs: float
+    same_address_ns: float
+
+
+def fit_constants(readings: Iterable[Reading]) -> Constants:
+    """The constants that the readings of `measure` give.
+
+    Raises:
+        UnsupportedDeviceError: readings are missing, or show a memory that no load slows down.
+    """
+    found: dict[str, list[Reading]] = defaultdict(list)
+    for reading in readings:
+        found[reading.name].append(reading)
+    idle_cycles = _pick(found, "loaded_cycles", threads=0) - ADDRESS_CYCLES
+    clock_mhz = round(1000 * _pick(found, "loaded_cycles", threads=0) / _pick(found, "loaded_ns", threads=0))
+    clock_reads = _one(found, "timed_step_cycles_mean") - idle_cycles
+    read_gbs = _most(found, "read_gbs")
+    chase = {reading.get("kib"): reading.value - ADDRESS_CYCLES for reading in _all(found, "chase_cycles")}
+    steps = _all(found, "timed_step_cycles")
+    return Constants(
+        l1_cycles=min(chase.values()),
+        l2_cycles=median(cycles for kib, cycles in chase.items() if 1024 <= kib <= 4096),
+        dram_cycles=idle_cycles,
+        probabilities=tuple(step.get("per_10000") / 10_000 for step in steps),
+        latency_cycles=tuple(max(1.0, step.value - clock_reads) for step in steps),
+        further_line_cycles=(_one(found, "wide_cycles") - ADDRESS_CYCLES - idle_cycles) / (LINES_OF_512_BYTES - 1),
+        queue_service_ns=_fit_queue(found, read_gbs),
+        clock_mhz=clock_mhz,
+        read_gbs=read_gbs,
+        copy_gbs=_most(found, "copy_gbs"),
+        l2_read_gbs=_most(found, "l2_read_gbs"),
+        launch_ns=_one(found, "launch_ns"),
+        block_start_ns=_slope(found, "empty_blocks_ns", "blocks", threads=64),
+        block_turnaround_ns=_slope(found, "empty_waves_ns", "waves"),
+        store_line_cycles=_pick_last(found, "store_ns_a_request_and_sm", pitch_bytes=128) / LANES * clock_mhz / 1000,
+        lone_read_gbs=max(r.value for r in _all(found, "lone_block_gbs") if r.get("pitch_bytes") >= 128),
+        same_address_ns=_pick(found, "add_ns_a_lane", mask=0),
+    )
+
+
+def _fit_queue(found: Mapping[str, list[Reading]], read_gbs: float) -> float:
+    """The service time whose queue makes a request wait as long as was seen, the median over steady loads."""
+    idle_ns = _pick(found, "loaded_ns", threads=0)
+    services = []
+    for loaded, background in zip(_all(found, "loaded_ns"), _all(found, "background_gbs"), strict=True):
+        busy = background.value / read_gbs
+        if STEADY_BUSY[0] <= busy <= STEADY_BUSY[1]:
+            services.append((loaded.value - idle_ns) / (busy / 2 / (1 - busy)))
+    if not services:
+        raise UnsupportedDeviceError("calibrate found no load at which the memory slows down: was the GPU busy?")
+    return median(services)
+
+
+def _all(found: Mapping[str, list[Reading]], name: str) -> list[Reading]:
+    if not found.get(name):
+        raise UnsupportedDeviceError(f"calibrate has no reading {name}: the measurement was cut short")
+    return found[name]
+
+
+def _one(found: Mapping[str, list[Reading]], name: str) -> float:
+    return _all(found, name)[0].value
+
+
+def _most(found: Mapping[str, list[Reading]], name: str) -> float:
+    return max(reading.value for reading in _all(found, name))
+
+
+def _select(found: Mapping[str, list[Reading]], name: str, setting: Mapping[str, int]) -> list[Reading]:
+    chosen = [r for r in _all(found, name) if setting.items() <= dict(r.setting).items()]
+    if not chosen:
+        raise UnsupportedDeviceError(f"calibrate has no reading {name} at {dict(setting)}: it was cut short")
+    return chosen
+
+
+def _pick(found: Mapping[str, list[Reading]], name: str, **setting: int) -> float:
+    return _select(found, name, setting)[0].value
+
+
+def _pick_last(found: Mapping[str, list[Reading]], name: str, **setting: int) -> float:
+    return _select(found, name, setting)[-1].value
+
+
+def _slope(found: Mapping[str, list[Reading]], name: str, per: str, **setting: int) -> float:
+    """What each further one takes: the difference of the first and the last reading."""
+    chosen = _select(found, name, setting)
+    return (chosen[-1].value - chosen[0].value) / (chosen[-1].get(per) - chosen[0].get(per))

@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import ctypes
+import re
+from dataclasses import replace
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from sectorwise.calibrate import driver
+from sectorwise.calibrate.driver import Gpu, open_gpu
+from sectorwise.calibrate.fit import ADDRESS_CYCLES, Constants, fit_constants
+from sectorwise.calibrate.measure import BACKGROUNDS, QUANTILES, Reading, measure
+from sectorwise.calibrate.write import write_device
+from sectorwise.cli.main import main
+from sectorwise.device import load_device
+from sectorwise.errors import MissingToolError, UnknownDeviceError, UnsupportedDeviceError
+from sectorwise.model.latency import describe_memory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ATTRIBUTES = {
+    "max_threads_per_sm": 2048,
+    "clock_khz": 1_980_000,
+    "sm_count": 132,
+    "memory_clock_khz": 3_201_000,
+    "memory_bus_bits": 6016,
+    "l2_bytes": 62_914_560,
+    "major": 9,
+    "minor": 0,
+    "shared_per_block_optin_bytes": 232_448,
+}
+
+CONSTANTS = Constants(
+    l1_cycles=35.0,
+    l2_cycles=265.0,
+    dram_cycles=680.0,
+    probabilities=QUANTILES,
+    latency_cycles=tuple(400.0 + 500 * quantile for quantile in QUANTILES),
+    further_line_cycles=17.0,
+    queue_service_ns=40.0,
+    clock_mhz=2000,
+    read_gbs=4500.0,
+    copy_gbs=4200.0,
+    l2_read_gbs=8800.0,
+    launch_ns=2000.0,
+    block_start_ns=0.8,
+    block_turnaround_ns=300.0,
+    store_line_cycles=3.5,
+    lone_read_gbs=3000.0,
+    same_address_ns=1.7,
+)
+
+
+class FakeDriver:
+    """A driver whose calls all succeed; it notes what was launched, and copies odd numbers back."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.launched: list[tuple[str, int, int, int]] = []
+        self._next = 1 << 30
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the driver has
+        def call(*arguments: Any) -> int:  # noqa: ANN401
+            match name:
+                case "cuMemAlloc_v2":
+                    ctypes.cast(arguments[0], ctypes.POINTER(ctypes.c_uint64)).contents.value = self._next
+                    self._next += arguments[1].value
+                case "cuModuleGetFunction":
+                    self.asked.append(arguments[2].decode())
+                case "cuLaunchKernel":
+                    self.launched.append((self.asked[-1], arguments[1], arguments[4], arguments[7]))
+                case "cuEventElapsedTime":
+                    ctypes.cast(arguments[0], ctypes.POINTER(ctypes.c_float)).contents.value = 2.0
+                case "cuMemcpyDtoH_v2":
+                    words = ctypes.cast(arguments[0], ctypes.POINTER(ctypes.c_uint32))
+                    for place in range(arguments[2].value // 4):
+                        words[place] = 0 if place % 2 else 1001 + place
+                case _:
+                    pass
+            return 0
+
+        return call
+
+
+def make_gpu(library: Any = None, **attributes: int) -> Gpu:  # noqa: ANN401
+    return Gpu(library, "NVIDIA H200", 13000, {**ATTRIBUTES, **attributes})
+
+
+def make_readings(c: Constants) -> list[Reading]:
+    """What a GPU with these constants gives, by the definition of each."""
+
+    def read(name: str, value: float, **setting: int) -> Reading:
+        return Reading(name, tuple(setting.items()), value)
+
+    idle_ns = (c.dram_cycles + ADDRESS_CYCLES) * 1000 / c.clock_mhz
+    readings = [read("chase_cycles", c.l1_cycles + ADDRESS_CYCLES, kib=kib) for kib in (8, 32, 64)]
+    readings += [read("chase_cycles", c.l2_cycles + ADDRESS_CYCLES, kib=kib) for kib in (1024, 4096)]
+    readings += [read("chase_cycles", c.dram_cycles + 50, kib=262144)]
+    readings.append(read("timed_step_cycles_mean", c.dram_cycles + 41))
+    steps = zip(c.probabilities, c.latency_cycles, strict=True)
+    readings += [read("timed_step_cycles", cycles + 41, per_10000=round(10_000 * at)) for at, cycles in steps]
+    for number, (threads, pause) in enumerate(BACKGROUNDS):
+        busy = 0.0 if not threads else number / 12
+        wait_ns = c.queue_service_ns * busy / 2 / (1 - busy)
+        setting = {"threads": threads, "pause": pause}
+        readings.append(read("loaded_ns", idle_ns + wait_ns, **setting))
+        readings.append(read("loaded_cycles", (idle_ns + wait_ns) * c.clock_mhz / 1000, **setting))
+        readings.append(read("background_gbs", busy * c.read_gbs, **setting))
+    wide = c.dram_cycles + 3 * c.further_line_cycles + ADDRESS_CYCLES
+    return [
+        *readings,
+        read("wide_cycles", wide, bytes=512),
+        read("read_gbs", c.read_gbs - 100, blocks_per_sm=2),
+        read("read_gbs", c.read_gbs, blocks_per_sm=8),
+        read("copy_gbs", c.copy_gbs, blocks_per_sm=8),
+        read("l2_read_gbs", c.l2_read_gbs, kib=1024),
+        read("launch_ns", c.launch_ns),
+        *(read("empty_blocks_ns", 900 + n * c.block_start_ns, blocks=n, threads=64) for n in (1000, 9000)),
+        *(read("empty_blocks_ns", n * 7.0, blocks=n, threads=1024) for n in (1000, 9000)),
+        *(read("empty_waves_ns", 900 + n * c.block_turnaround_ns, waves=n) for n in (32, 128)),
+        read("store_ns_a_request_and_sm", 1.0, pitch_bytes=128, sms=8),
+        read("store_ns_a_request_and_sm", 32 * c.store_line_cycles * 1000 / c.clock_mhz, pitch_bytes=128, sms=132),
+        read("lone_block_gbs", 4000.0, pitch_bytes=64),
+        read("lone_block_gbs", c.lone_read_gbs, pitch_bytes=128),
+        read("add_ns_a_lane", c.same_address_ns, pitch=1, mask=0),
+        read("add_ns_a_lane", 0.1, pitch=1, mask=31),
+    ]
+
+
+def test_constants_are_found_in_what_a_gpu_with_them_gives() -> None:
+    found = fit_constants(make_readings(CONSTANTS))
+    for name in Constants.__dataclass_fields__:
+        assert getattr(found, name) == pytest.approx(getattr(CONSTANTS, name), rel=1e-3), name
+
+
+def test_a_measurement_that_was_cut_short_is_no_device() -> None:
+    whole = make_readings(CONSTANTS)
+    with pytest.raises(UnsupportedDeviceError, match="no reading launch_ns"):
+        fit_constants([reading for reading in whole if reading.name != "launch_ns"])
+    calm = [replace(reading, value=0.0) if reading.name == "background_gbs" else reading for reading in whole]
+    with pytest.raises(UnsupportedDeviceError, match="no load at which the memory slows down"):
+        fit_constants(calm)
+
+
+def test_the_file_is_a_device_with_what_was_measured_over_what_is_known(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(write_device(make_gpu(sm_count=114), CONSTANTS))
+    device, known = load_device(str(path)), load_device("h200")
+    assert (device.id, device.name, device.sm_count) == (str(path), "NVIDIA H200", 114)
+    assert (device.peaks, device.capability, device.caches) == (known.peaks, known.capability, known.caches)
+    assert {row.operation: row.gbs for row in device.bandwidths} == {"copy": 4200, "read": 4500}
+    assert device.pace is not None
+    assert (device.pace.same_address_ns, device.pace.launch_ns, device.pace.lone_read_gbs) == (1.7, 2000, 3000)
+    memory = describe_memory(device)
+    assert memory.assumed == ()
+    assert (memory.ceiling_gbs, memory.service_ns) == (4500, 40)
+    assert memory.mean_ns == pytest.approx(650 * 1000 / 2000, rel=1e-3)
+    assert all("calibrate on NVIDIA H200, driver 13.0" in row.source.title for row in device.latencies)
+
+
+def test_a_gpu_of_unknown_limits_is_refused() -> None:
+    with pytest.raises(UnsupportedDeviceError, match=r"compute capability 5\.2"):
+        write_device(make_gpu(major=5, minor=2), CONSTANTS)
+
+
+def test_every_kernel_that_is_launched_exists_and_fits() -> None:
+    library = FakeDriver()
+    readings = list(measure(make_gpu(library), b""))
+    source = resources.files("sectorwise.calibrate").joinpath("kernels.cu").read_text()
+    there = set(re.findall(r"__global__ void (\w+)\(", source)) | {
+        f"pipe_{name}" for name in re.findall(r"^PIPE\((\w+),", source, re.MULTILINE)
+    }
+    launched = {name for name, *_ in library.launched}
+    assert launched <= there
+    assert all(0 < threads <= 1024 and shared <= 232_448 for _, _, threads, shared in library.launched)
+    assert {reading.name for reading in readings} >= {reading.name for reading in make_readings(CONSTANTS)}
+
+
+def test_without_a_gpu_the_message_says_what_works(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(driver, "_load", lambda: None)
+    with pytest.raises(MissingToolError, match="this machine has none"):
+        open_gpu()
+    with pytest.raises(SystemExit) as stop:
+        main(["calibrate"])
+    assert stop.value.code == 2
+    assert "Everything else works without one" in capsys.readouterr().err
+
+
+def test_device_files_that_are_none_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(UnknownDeviceError, match="cannot be read"):
+        load_device(str(tmp_path / "missing.toml"))
+    broken = tmp_path / "broken.toml"
+    broken.write_text("[numbers\n")
+    with pytest.raises(UnknownDeviceError, match="cannot be read"):
+        load_device(str(broken))
+    empty = tmp_path / "empty.toml"
+    empty.write_text("name = 'x'\n")
+    with pytest.raises(UnknownDeviceError, match="no device file"):
+        load_device(str(empty))
