@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sectorwise.advise.access import access, access_cpu  # noqa: TC004
     from sectorwise.advise.gemv import advise_gemv  # noqa: TC004
     from sectorwise.advise.records import advise_records  # noqa: TC004
+    from sectorwise.advise.tiles import judge_tile, plan_tiles  # noqa: TC004
     from sectorwise.advise.transpose import advise_transpose  # noqa: TC004
     from sectorwise.analyze import analyze  # noqa: TC004
     from sectorwise.capture.session import capture  # noqa: TC004
@@ -55,7 +56,9 @@ __all__ = [
     "i16",
     "i32",
     "i64",
+    "judge_tile",
     "occupancy",
+    "plan_tiles",
     "sectors",
     "u8",
     "u16",
@@ -75,6 +78,8 @@ _HOMES: Final = {
     "advise_gemv": "sectorwise.advise.gemv",
     "advise_records": "sectorwise.advise.records",
     "advise_transpose": "sectorwise.advise.transpose",
+    "judge_tile": "sectorwise.advise.tiles",
+    "plan_tiles": "sectorwise.advise.tiles",
     "analyze": "sectorwise.analyze",
     "assert_clean": "sectorwise.report.assertions",
     "occupancy": "sectorwise.model.occupancy",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -76,6 +77,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     remedies: bool = False,
     keep_outputs: bool = False,
     follow_caches: bool = False,
+    warm: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Analysis:
     """Execute launches of kernels, every lane of them, and count what their memory instructions do.
@@ -91,8 +93,9 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     launches of one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `select` and `ignore` are codes
     of rules or their beginnings (`SW2`); all rules are checked where `select` is empty. `remedies` looks for changes of
     a `.cu` file that cost less and change no value, by compiling and executing them. `keep_outputs` keeps the final
-    buffers in `outputs`. With `follow_caches` there is `traffic`, too, which takes about a second a launch. `progress`
-    is called with the blocks executed so far and in all.
+    buffers in `outputs`. With `follow_caches` there are `traffic` and `time`, too, which takes about a second a launch;
+    the L2 is empty before it, or `warm` from the same launch. `progress` is called with the blocks executed so far and
+    in all.
 
     Raises:
         SectorwiseError: one of its kinds, with a text for people, where the work cannot go on.
@@ -102,6 +105,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     rules = choose_rules(select, ignore)
     options = options or ExecutionOptions()
     run: Run | None = None
+    time: Run | None = None
     if isinstance(source, str | PathLike):
         path = Path(source)
         frontend = choose_frontend(path)
@@ -110,7 +114,9 @@ def analyze(  # noqa: PLR0913 - the options of the main job
         folders = tuple(Path(folder) for folder in include_folders)
         request = CompileRequest(target=target, macros=tuple(macros), include_folders=folders, kernels=names)
         jobs = compile_launches(frontend, path, request, configs, config)
-        run = make_runner(path, request, spec, options) if remedies and isinstance(frontend, CudaFrontend) else None
+        if remedies and isinstance(frontend, CudaFrontend):
+            run = make_runner(path, request, spec, options)
+            time = make_runner(path, request, spec, options, follow_caches=True) if follow_caches else None
     else:
         launch = read_object_launch(source, grid, block, args, constexprs or {}, dynamic_shared_bytes, config)
         jobs = compile_kernel_object(source, launch, target)
@@ -120,8 +126,8 @@ def analyze(  # noqa: PLR0913 - the options of the main job
 
     # Every launch is checked before the first one runs: a typing error must not cost a long run.
     bound = [bind_launch(job.cubin, job.compilation, job.config, spec) for job in jobs]
-    models = execute_all(bound, options, progress, follow_caches=follow_caches)
-    kernels, texts = _describe_all(jobs, models, rules, run, keep_outputs=keep_outputs)
+    models = execute_all(bound, options, progress, follow_caches=follow_caches, warm=warm)
+    kernels, texts = _describe_all(jobs, models, rules, run, time, keep_outputs=keep_outputs)
     compilation = jobs[0].compilation
     return Analysis(
         schema=SCHEMA,
@@ -137,7 +143,13 @@ def analyze(  # noqa: PLR0913 - the options of the main job
 
 
 def _describe_all(
-    jobs: Sequence[Job], models: Iterator[KernelModel], rules: Sequence[Rule], run: Run | None, *, keep_outputs: bool
+    jobs: Sequence[Job],
+    models: Iterator[KernelModel],
+    rules: Sequence[Rule],
+    run: Run | None,
+    time: Run | None,
+    *,
+    keep_outputs: bool,
 ) -> tuple[list[KernelAnalysis], dict[str, str]]:
     """The entry of each launch, with its findings, and the texts of the files that they name."""
     kernels: list[KernelAnalysis] = []
@@ -145,7 +157,7 @@ def _describe_all(
     for job, model in zip(jobs, models, strict=True):
         findings = check_model(model, rules)
         if run is not None and job.compilation.source_text is not None:
-            findings = propose(Workshop(job.compilation.source_text, model.bound.launch, run), model, findings)
+            findings = propose(Workshop(job.compilation.source_text, model.bound.launch, run, time), model, findings)
 
         def name(file: str, job: Job = job) -> str:
             return name_file(file, job.compilation, job.source)
@@ -199,14 +211,16 @@ def bind_launch(cubin: Cubin, compilation: Compilation, config: LaunchConfig, de
     return bind(kernel, config, device, types)
 
 
-def make_runner(path: Path, request: CompileRequest, device: DeviceSpec, options: ExecutionOptions) -> Run:
+def make_runner(
+    path: Path, request: CompileRequest, device: DeviceSpec, options: ExecutionOptions, *, follow_caches: bool = False
+) -> Run:
     """A function that gives the model of a launch of a changed source text."""
 
     def run(text: str, config: LaunchConfig) -> KernelModel:
-        compilation = CUDA.compile_text(path, text, request)
+        compilation = CUDA.compile_text(path, text, replace(request, kernels=(config.kernel,)))
         cubin = read_cubin(compilation.cubin, path.as_posix())
         bound = bind_launch(cubin, compilation, config, device)
-        return model_kernel(bound, execute(bound, options), follow_caches=False)
+        return model_kernel(bound, execute(bound, options), follow_caches=follow_caches)
 
     return run
 
@@ -217,6 +231,7 @@ def execute_all(
     progress: Callable[[int, int], None] | None,
     *,
     follow_caches: bool = False,
+    warm: bool = False,
 ) -> Iterator[KernelModel]:
     """Execute the launches one after the other, and say what follows from the counts of each.
 
@@ -226,7 +241,7 @@ def execute_all(
     before = 0
     for bound in launches:
         execution = execute(bound, options, _shift(progress, before, total))
-        yield model_kernel(bound, execution, follow_caches=follow_caches)
+        yield model_kernel(bound, execution, follow_caches=follow_caches, warm=warm)
         before += bound.launch.blocks_total
 
 
