@@ -24,8 +24,6 @@ MEASURED = Path(__file__).parents[1] / "measured" / "h200"
         ("e.ptx", "ptx"),
         ("k.py", "python"),
         ("k.py::scale", "python"),
-        ("k.py", "python"),
-        ("k.py::scale", "python"),
         ("f.so", "library"),
         ("libg.so.2", "library"),
         ("h.whl", "library"),
