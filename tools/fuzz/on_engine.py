@@ -12,7 +12,7 @@ from sectorwise.binding import bind
 from sectorwise.device import load_device
 from sectorwise.frontends.nvrtc import Program, compile_program, load_nvrtc
 from sectorwise.launch.config import BufferArgument, BytesArgument, Contents, LaunchConfig
-from sectorwise.machine.execution import ExecutionOptions
+from sectorwise.machine.execution import ExecutionOptions, Order
 from sectorwise.machine.numpy_engine import execute
 from tools.fuzz.generate import write_file
 from tools.fuzz.inputs import make_scalars
@@ -68,8 +68,8 @@ def bind_fuzzed(fuzz: FuzzKernel, kernel: Kernel) -> BoundLaunch:
     return bind(kernel, launch, load_device(DEVICE))
 
 
-def run_on_engine(fuzz: FuzzKernel, kernel: Kernel) -> Outcome:
-    """Execute the kernel with its inputs."""
-    execution = execute(bind_fuzzed(fuzz, kernel), ExecutionOptions(step_limit=STEP_LIMIT))
+def run_on_engine(fuzz: FuzzKernel, kernel: Kernel, order: Order = Order.LOWEST) -> Outcome:
+    """Execute the kernel with its inputs; `order` is that of lanes that have parted."""
+    execution = execute(bind_fuzzed(fuzz, kernel), ExecutionOptions(step_limit=STEP_LIMIT, order=order))
     words = execution.read_buffer(1).view(np.uint32).reshape(fuzz.slots, fuzz.threads_total)
     return Outcome(words, execution.read_buffer(2).view(np.uint32), kernel, execution)

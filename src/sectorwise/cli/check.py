@@ -112,7 +112,16 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     metavar="FILE",
     help="Write there, not to stdout.",
 )
-@click.option("--caches", is_flag=True, help="Follow L1, L2 and DRAM too, about a second a launch; html does anyway.")
+@click.option(
+    "--caches",
+    is_flag=True,
+    help="Follow L1, L2 and DRAM too: modelled traffic and time, about a second a launch; html does anyway.",
+)
+@click.option(
+    "--cache",
+    type=click.Choice(("cold", "warm")),
+    help="What the L2 holds before a launch: nothing, or what the same launch left; implies --caches.  [default: cold]",
+)
 @click.option(
     "--all-blocks",
     is_flag=True,
@@ -148,6 +157,7 @@ def check(
     form: str,
     output: Path | None,
     caches: bool,
+    cache: str | None,
     all_blocks: bool,
     memory: str | None,
     step_limit: int,
@@ -188,7 +198,8 @@ def check(
             select=split_codes(select) or settings.select,
             ignore=split_codes(ignore) or settings.ignore,
             remedies=remedies,
-            follow_caches=caches or form == "html",
+            follow_caches=caches or cache is not None or form == "html",
+            warm=cache == "warm",
             progress=progress,
         )
     write_text(_FORMATS[form](analysis, describe_page(sys.stdout) if output is None else Page()), output)

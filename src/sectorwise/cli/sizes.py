@@ -17,4 +17,7 @@ def parse_size(text: str, option: str) -> int:
     power = _UNITS.get(match[2].upper()) if match else None
     if match is None or power is None:
         raise ArgumentError(f"{option}: {text!r} is no size; write bytes, or 48K or 48KiB")
-    return round(float(match[1]) * (1 << 10 * power))
+    size = float(match[1]) * (1 << 10 * power)
+    if not size.is_integer():
+        raise ArgumentError(f"{option}: {text!r} is no whole number of bytes")
+    return int(size)

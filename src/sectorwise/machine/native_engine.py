@@ -10,6 +10,7 @@ import numpy as np
 
 from sectorwise.launch.contents import materialise, needs_whole
 from sectorwise.machine.batch import Tally
+from sectorwise.machine.clusters import find_shape
 from sectorwise.machine.memory import open_global_memory
 from sectorwise.machine.native.alike import SpoiledError, find_alike_registers
 from sectorwise.machine.native.classes import run_examples
@@ -76,6 +77,8 @@ def execute_native(
         raise UnsupportedError("there is no compiler for this machine")
     if options.observers:
         raise UnsupportedError("observers see requests in the reference engine alone")
+    if find_shape(bound) is not None:
+        raise UnsupportedError("blocks of a cluster run together in the reference engine alone")
     program = decode(bound.kernel)
     flow = find_flow(program)
     doubts = find_doubts(flow, bound)
