@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.binary.ir import Kernel
+    from sectorwise.binding import BoundLaunch
     from sectorwise.launch.config import Argument
     from sectorwise.machine.execution import Execution
     from tools.fuzz.generate import FuzzKernel
@@ -56,15 +57,19 @@ def read_kernels(cubin: bytes) -> dict[str, Kernel]:
     return {kernel.name: kernel for kernel in read_cubin(cubin, "fuzz.cubin").kernels}
 
 
-def run_on_engine(fuzz: FuzzKernel, kernel: Kernel, order: Order = Order.LOWEST) -> Outcome:
-    """Execute the kernel with its inputs; `order` is that of lanes that have parted."""
+def bind_fuzzed(fuzz: FuzzKernel, kernel: Kernel) -> BoundLaunch:
+    """The launch of a kernel with its inputs."""
     read, written, scratch = make_buffers(fuzz.seed, fuzz.threads_total, fuzz.slots)
     arguments: tuple[Argument, ...] = (
         *(BufferArgument("u32", words.size, Contents("array", array=words)) for words in (read, written, scratch)),
         *(BytesArgument(data) for data in pack_scalars(make_scalars(fuzz.seed))),
     )
     launch = LaunchConfig(fuzz.name, (fuzz.blocks, 1, 1), (fuzz.threads, 1, 1), 0, arguments)
-    bound = bind(kernel, launch, load_device(DEVICE))
-    execution = execute(bound, ExecutionOptions(step_limit=STEP_LIMIT, order=order))
+    return bind(kernel, launch, load_device(DEVICE))
+
+
+def run_on_engine(fuzz: FuzzKernel, kernel: Kernel, order: Order = Order.LOWEST) -> Outcome:
+    """Execute the kernel with its inputs; `order` is that of lanes that have parted."""
+    execution = execute(bind_fuzzed(fuzz, kernel), ExecutionOptions(step_limit=STEP_LIMIT, order=order))
     words = execution.read_buffer(1).view(np.uint32).reshape(fuzz.slots, fuzz.threads_total)
     return Outcome(words, execution.read_buffer(2).view(np.uint32), kernel, execution)

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from sectorwise.counting.request import Operation, Space
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -87,6 +89,19 @@ class Site:
     patterns: tuple[Pattern, ...] = field(default=(), compare=False, repr=False)
     """The dearest distinct patterns, and the first among equals; not all where there are many."""
     first: FirstRequest | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def certainty_hardware(self) -> Certainty:
+        """Certainty of what the pipe counts, where that rule is less sure than the source view's.
+
+        Of copies through L1 the passes are modelled; of generic accesses to global and local memory the requests and
+        sectors (`docs/counting-rules.md`, "Where source view and pipe differ").
+        """
+        through_l1 = self.access.operation is Operation.ASYNC_COPY and "BYPASS" not in self.access.modifiers
+        split = self.access.space is Space.GENERIC and self.sectors_local > 0 and self.sectors > 0
+        if self.certainty is Certainty.EXACT and (through_l1 or split):
+            return Certainty.MODELLED
+        return self.certainty
 
 
 class FaultKind(StrEnum):
@@ -182,7 +197,8 @@ class ExecutionOptions:
     ends the reference engine when it has run so many instructions, each by as many warps as there are (WorkLimitError).
     `order` is that of parted groups in the reference engine: counts that it changes are not the kernel's own.
     Blocks that no proof covers are sampled where all would run more than `sample_above` warp instructions, counting
-    those that compute something (a second of one core runs about 10 million); None runs them all, however many.
+    those that compute something (a second of one core runs about 10 million); None runs them all, however many. What
+    machine code reads of buffers may take `memory_bytes` (None: any), else it ends with a MemoryBudgetError.
     """
 
     step_limit: int = 2_000_000
@@ -192,3 +208,4 @@ class ExecutionOptions:
     work_limit: int | None = None
     order: Order = Order.LOWEST
     sample_above: int | None = 1 << 24
+    memory_bytes: int | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,6 +24,7 @@ from sectorwise.machine.native.plan import (
     count_blocks,
     enter_counted,
     is_independent,
+    open_buffers,
     open_counters,
     open_crew,
     writes_buffers,
@@ -135,7 +135,7 @@ def _run_classes(
     bound = tally.bound
     translation, library = build_code(tally, plan, alike)
     counters, limit = open_counters(plan, translation), tally.options.step_limit
-    session = open_session(bound, translation, library, tally.global_memory, counters, limit, threading.Lock())
+    session = open_session(bound, translation, library, open_buffers(tally, plan), counters, limit)
     classes = run_examples(session, bound, translation, alike, progress)
     check_stop(tally, session, classes.stop)
     enter_counted(tally, translation, Counted(counters, classes.issued))
