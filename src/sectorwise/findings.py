@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -38,6 +39,9 @@ class Picture:
     lanes: tuple[int | None, ...]
     lanes_per_pass: int
     requests: int
+
+    def _repr_html_(self) -> str:
+        return str(show("write_picture", self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +97,11 @@ class Finding:
     evidence: Evidence | None = None
     cost_ns: float | None = None
     remedies: tuple[Remedy, ...] = ()
+
+
+def show(name: str, value: object) -> object:
+    """What a function of `report.notebook` makes of a value, when a notebook asks for it.
+
+    The renderers are a layer above, of which data knows no more than this name.
+    """
+    return getattr(importlib.import_module("sectorwise.report.notebook"), name)(value)

@@ -13,7 +13,6 @@ from sectorwise.analysis.data import (
     Launch,
     LimitationReport,
     MemorySite,
-    Output,
     ResourceUse,
 )
 from sectorwise.analysis.describe_pace import (
@@ -24,7 +23,7 @@ from sectorwise.analysis.describe_pace import (
     describe_traffic,
     describe_waves,
 )
-from sectorwise.analysis.instructions import InstructionUse, PatternUse
+from sectorwise.analysis.instructions import InstructionUse, Output, PatternUse
 from sectorwise.binary.ir import Location
 from sectorwise.counting.request import Operation, Space
 from sectorwise.launch.dtypes import ELEMENT_TYPES
