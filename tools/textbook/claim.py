@@ -46,7 +46,7 @@ class Claim:
 @cache
 def read_rows() -> dict[str, dict[str, Any]]:
     """Every measured launch by its name."""
-    rows = {}
+    rows: dict[str, dict[str, Any]] = {}
     for folder in FOLDERS:
         for path in sorted(folder.glob("*.json")):
             document = json.loads(path.read_text(encoding="utf-8"))
