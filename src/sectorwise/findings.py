@@ -65,7 +65,8 @@ class Remedy:
 
     `change` is the code to write; `source_text` the whole source with it, and `launch` the launch that goes with that,
     in launch notation. `before` and `after` are counts of `quantity` over the whole launch. `refused` says which
-    neighbouring changes are none, and why.
+    neighbouring changes are none, and why. `before_ns` and `after_ns` are what the model of time says of both launches,
+    None where caches were not followed.
     """
 
     title: str
@@ -76,6 +77,8 @@ class Remedy:
     source_text: str
     launch: str
     refused: tuple[str, ...] = ()
+    before_ns: float | None = None
+    after_ns: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from sectorwise.verify.devices import find_device
 from sectorwise.verify.driver import Gpu
 from sectorwise.verify.plan import RESULT_FILE, name_output
 from sectorwise.verify.profiler import Profiler
+from sectorwise.verify.sketches import sketch_launches
 from tests.cli.commands import run
 from tests.measured.rows import FOLDER
 from tests.verify.rows import find_row, make_launch
@@ -96,7 +97,7 @@ def test_a_report_of_another_architecture_says_that_rules_were_never_compared_th
     spec, notes = find_device("NVIDIA GeForce RTX 3070", (8, 6))
     assert spec.compute_capability == (8, 6)
     assert "is not among the known devices" in notes[0]
-    assert "never before of 8.6" in notes[1]
+    assert "of 8.6 not or hardly" in notes[1]
     with pytest.raises(UnknownDeviceError, match=r"'NVIDIA Z' of compute capability 17\.3.*--device"):
         find_device("NVIDIA Z", (17, 3))
 
@@ -144,3 +145,13 @@ def test_launches_that_were_not_all_profiled_are_refused(launch: str) -> None:
         story._check_profile(analysis, make_profile())  # noqa: SLF001 - what the run does with the profiler's report
     twice = replace(make_profile(), launches=make_profile().launches * 2)
     story._check_profile(analysis, twice)  # noqa: SLF001 - as above
+
+
+def test_a_report_alone_says_what_to_fill_in() -> None:
+    launch = make_launch(find_row("transpose", "k_tr_tile"))
+    mangled = replace(launch, symbol="_Z3sumPKfPfi", grid=(8, 1, 1), block=(16, 2, 2), dynamic_shared_bytes=64)
+    profile = replace(make_profile(), launches=(launch, mangled, launch))
+    assert sketch_launches(profile) == (
+        "k_tr_tile<<<(16, 16), (32, 8)>>>(...)",
+        "sum<<<8, (16, 2, 2), 64>>>(f32[count], f32[count], i32(value))",
+    )

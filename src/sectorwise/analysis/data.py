@@ -210,6 +210,7 @@ class TrafficUse:
     dram_bytes_write: int
     certainty: Certainty
     sites: tuple[SiteTrafficUse, ...]
+    cache: str
     blocks_followed: int
     assumed: tuple[str, ...]
 
@@ -280,6 +281,8 @@ class MemorySite:
     wavefronts_hardware: int | None
     certainty: Certainty | None
     unknown_because: str | None
+    certainty_hardware: Certainty | None = None
+    """Of `wavefronts_hardware`, and of the site's part in the pipe's totals."""
     patterns: tuple[PatternUse, ...] = ()
 
 

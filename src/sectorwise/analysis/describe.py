@@ -148,6 +148,7 @@ def _describe_site(site: Site, places: _Places) -> MemorySite:
         wavefronts_ideal=site.wavefronts_ideal if known else None,
         wavefronts_hardware=site.wavefronts_hardware if known else None,
         certainty=site.certainty if known else None,
+        certainty_hardware=site.certainty_hardware if known else None,
         unknown_because=site.unknown_because,
         patterns=tuple(_describe_pattern(site, each) for each in site.patterns[:_PATTERNS_SHOWN]) if known else (),
     )

@@ -12,13 +12,15 @@ import click
 from sectorwise.analyze import analyze
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.cli.progress import show_progress
-from sectorwise.errors import ArgumentError
+from sectorwise.errors import ArgumentError, LaunchError
 from sectorwise.frontends.report import REPORT_SUFFIX
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.report.json import to_plain
 from sectorwise.report.page import Page
 from sectorwise.report.verification import render
+from sectorwise.verify.reports import read_report
 from sectorwise.verify.run import verify_here, verify_report
+from sectorwise.verify.sketches import sketch_launches
 
 if TYPE_CHECKING:
     from sectorwise.analysis.data import Analysis
@@ -109,6 +111,8 @@ def verify(
     """
     if report is None and source.suffix == REPORT_SUFFIX:
         report = source
+        if not (notations or files):
+            raise LaunchError(explain_launches(source))
     if report is not None and (outputs or ncu is not None or keep_report is not None):
         raise ArgumentError(
             "--outputs, --ncu and --keep-report are for launches on this machine; a report has counters"
@@ -135,6 +139,15 @@ def verify(
     write_text(_FORMAT[form](result, describe_page(sys.stdout) if output is None else Page()), output)
     if not result.passes:
         raise click.exceptions.Exit(EXIT_DIFFERENT)
+
+
+def explain_launches(report: Path) -> str:
+    """What to write where a report is given alone: its launches, without what only the program knew."""
+    sketches = "".join(f"\n  --launch '{sketch}'" for sketch in sketch_launches(read_report(report)))
+    return (
+        f"{report}: say what the launches were given; counts, values and contents of buffers that decide addresses or "
+        f"branches are for you to fill in:{sketches}"
+    )
 
 
 def render_json(verification: Verification) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.analysis.verification import KernelComparison, Quantity, SiteComparison, Verdict
+from sectorwise.analysis.verification import KernelComparison, Quantity, SiteComparison, Verdict, View
 from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.execution import Certainty
 from sectorwise.verify.codes import find_opcode
-from sectorwise.verify.counters import SITE_COUNTERS, TOTAL_COUNTERS, Noise, Reach
+from sectorwise.verify.counters import SITE_COUNTERS, TOTAL_COUNTERS, VERIFIED_CAPABILITIES, Noise, Reach
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,7 +134,7 @@ def _certainty_of_total(kernel: KernelAnalysis, counter: Counter) -> Certainty |
     certainties = [_certainty_of(site, counter) for site in relevant]
     if kernel.limitations:
         return None
-    if counter.name in _GENERIC_LOCAL and any(site.space is Space.GENERIC and site.sectors_local for site in relevant):
+    if _counts_generic_otherwise(kernel, counter):
         certainties.append(Certainty.MODELLED)
     # How often a warp issues hangs on every instruction before, whatever memory it accesses.
     certainties += [site.certainty for site in kernel.sites if site.certainty in _ORDER[3:]]
@@ -142,6 +142,18 @@ def _certainty_of_total(kernel: KernelAnalysis, counter: Counter) -> Certainty |
     if len(known) < len(certainties):
         return None
     return _cap(kernel, max(known, key=_ORDER.index, default=Certainty.EXACT))
+
+
+def _counts_generic_otherwise(kernel: KernelAnalysis, counter: Counter) -> bool:
+    """Whether the pipe counts generic requests of this launch by a rule that is not known (counting-rules.md).
+
+    Everywhere of local lanes; on other compute capabilities than 9.0 of all: on 8.6 a generic request that goes to
+    shared memory was seen not to be one of global memory.
+    """
+    generic = [site for site in kernel.sites if site.space is Space.GENERIC]
+    if kernel.bound is not None and kernel.bound.device.compute_capability not in VERIFIED_CAPABILITIES:
+        return bool(generic) and counter.view is View.PIPE and counter.reach in {Reach.GLOBAL, Reach.LOCAL}
+    return counter.name in _GENERIC_LOCAL and any(site.sectors_local for site in generic)
 
 
 def _reaches(site: MemorySite, reach: Reach) -> bool:

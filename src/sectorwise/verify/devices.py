@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from sectorwise.device import list_devices, load_device
 from sectorwise.errors import UnknownDeviceError
+from sectorwise.verify.counters import VERIFIED_CAPABILITIES
 
 if TYPE_CHECKING:
     from sectorwise.device import DeviceSpec
-
-VERIFIED_CAPABILITIES: Final = ((9, 0),)
-"""Compute capabilities on which the counting rules were compared with counters (tests/measured)."""
 
 
 def find_device(name: str | None, capability: tuple[int, int] | None) -> tuple[DeviceSpec, tuple[str, ...]]:
@@ -40,7 +38,7 @@ def warn_of_architecture(capability: tuple[int, int] | None) -> tuple[str, ...]:
         return ()
     verified = ", ".join(f"{major}.{minor}" for major, minor in VERIFIED_CAPABILITIES)
     note = (
-        f"the counting rules were compared with counters of compute capability {verified} alone, never before of "
-        f"{capability[0]}.{capability[1]}: a difference may be a rule of that architecture"
+        f"the counting rules were compared with counters of compute capability {verified} throughout, of "
+        f"{capability[0]}.{capability[1]} not or hardly: a difference may be a rule of that architecture"
     )
     return (note,)
