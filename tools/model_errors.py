@@ -1,49 +1,43 @@
-"""Turns the measured launches and the models into the table of errors that docs/model-errors.md publishes.
+"""Turns measured launches and the models into the tables of errors that docs/model-errors.md publishes.
 
-Run from the repository's root: `python -m tools.model_errors` prints the table, `--write` puts it into the document.
+Run from the repository's root:
+
+    python -m tools.model_errors --judge h200 corpus    run the models on sets of rows, and keep what they say
+    python -m tools.model_errors --ablate               the same without one term at a time, for corpus and larger rows
+    python -m tools.model_errors --write                write the tables into the document
+
+What the models said is kept in tests/measured/predictions.json; a test judges some of the rows anew.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sectorwise.analyze import bind_launch
-from sectorwise.binary.cubin import read_cubin
-from sectorwise.device import load_device
-from sectorwise.frontends.base import CompileRequest
-from sectorwise.frontends.choose import choose_frontend
-from sectorwise.launch.files import read_launch_file
-from sectorwise.machine.execution import Certainty, Execution, Site
-from sectorwise.machine.forms import access_of
-from sectorwise.model.caches.lines import SECTOR_BYTES
-from sectorwise.model.occupancy import Occupancy, occupancy
-from sectorwise.model.roofline import Level, draw_roofline
-from sectorwise.model.time import estimate_time
-from sectorwise.model.traffic import Traffic, estimate_traffic, open_window_of
+from sectorwise.model.time import NOTHING, Obstacle
+from tools.judge_rows import FOLDERS, Judged, judge_row, list_families, open_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
-    from sectorwise.binding import BoundLaunch
-    from sectorwise.model.caches.window import Window
+    from sectorwise.device import DeviceSpec
+    from tools.judge_rows import Change
 
-ROWS = Path("tests/measured/h200")
+PREDICTIONS = Path("tests/measured/predictions.json")
+ABLATIONS = Path("tests/measured/ablations.json")
 DOCUMENT = Path("docs/model-errors.md")
-BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
 
-L1_FLOOR_SHARE = 0.02
-L2_FLOOR_SECTORS = 5_000
-DRAM_FLOOR_BYTES = 4_000_000
+QUANTITIES = ("L1 hits", "L2 sectors", "DRAM read", "DRAM written", "time")
 MEDIAN, WORST = 0.05, 0.20
+GOALS = {"time": (0.12, 0.35)}
 GAVE_CONSTANTS = frozenset(
     {
         "k_ld_f32_gather",
@@ -62,205 +56,119 @@ GAVE_CONSTANTS = frozenset(
 )
 """Launches from which a constant of a device file was read off."""
 
-_HEAD = "| quantity | launches | above the floor | median error | of those above | worst | |"
-_RULE = "|---|---|---|---|---|---|---|"
-QUANTITIES = ("L1 hits", "L2 sectors", "DRAM read", "DRAM written", "time")
-TIME_FROM_NS = 20_000
-GOALS = {"time": (0.12, 0.35)}
+
+def _share_nothing(device: DeviceSpec) -> DeviceSpec:
+    return device if device.caches is None else replace(device, caches=replace(device.caches, merge_most=1))
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """One quantity of one launch: predicted, measured, and |p - m| / max(m, floor)."""
-
-    family: str
-    row: str
-    quantity: str
-    predicted: float
-    measured: float
-    floor: float
-    baseline: float | None = None
-
-    @property
-    def error(self) -> float:
-        """The error, by the definition of the issue."""
-        return abs(self.predicted - self.measured) / max(self.measured, self.floor, 1.0)
+def _make_l1_direct(device: DeviceSpec) -> DeviceSpec:
+    return device if device.caches is None else replace(device, caches=replace(device.caches, l1_ways=1))
 
 
-def judge_family(family: str, names: set[str] | None = None) -> Iterator[Judged]:
-    """All quantities of the launches of a family, or of those named."""
-    cases = {case["name"]: case for case in json.loads((ROWS / f"{family}.json").read_text())["cases"]}
-    path = ROWS / f"{family}.sm_90.cubin"
-    device = load_device("h200")
-    kernels = tuple(dict.fromkeys(case["kernel"] for case in cases.values()))
-    compilation = choose_frontend(path).compile(path, CompileRequest("sm_90", (), (), kernels))
-    cubin = read_cubin(compilation.cubin, path.as_posix())
-    for launch in read_launch_file(ROWS / f"{family}.json").cases:
-        name = launch.case or launch.kernel
-        if names is not None and name not in names:
-            continue
-        bound = bind_launch(cubin, compilation, launch, device)
-        needs = bound.kernel.resources
-        held = occupancy(
-            launch.threads_per_block,
-            needs.registers_per_thread,
-            needs.static_shared_bytes + launch.dynamic_shared_bytes,
-            device=device,
-            barriers=needs.barriers,
-        )
-        execution, window = follow(bound, cases[name], held)
-        traffic = estimate_traffic(bound, execution, held, window)
-        if traffic is not None:
-            totals = cases[name]["measured"]["totals"]
-            yield from judge(family, name, totals, traffic)
-            if totals.get("time_ns", 0) > TIME_FROM_NS:
-                time = estimate_time(bound, execution, held, traffic)
-                yield Judged(family, name, "time", time.estimate_ns, totals["time_ns"], 0.0, guess_time(totals))
+ABLATED: dict[str, tuple[Change | None, frozenset[Obstacle]]] = {
+    "no sharing of requests on the way to the L2": (_share_nothing, NOTHING),
+    "an L2 in one piece": (lambda device: replace(device, l2_partitions=1), NOTHING),
+    "an L2 of half the size": (lambda device: replace(device, l2_bytes=device.l2_bytes // 2), NOTHING),
+    "DRAM read by sectors of 32 bytes": (lambda device: replace(device, dram_fetch_bytes=32), NOTHING),
+    "an L1 of one way": (_make_l1_direct, NOTHING),
+    **{f"time without {obstacle.value}": (None, frozenset({obstacle})) for obstacle in Obstacle},
+}
+"""Terms of the models that can be taken away, each by itself."""
 
 
-def guess_time(totals: dict[str, int]) -> float:
-    """The naive baseline: all sectors over DRAM's bandwidth, or all instructions issued without a gap."""
-    roofline = draw_roofline(load_device("h200"))
-    sectors = totals.get("l2_theoretical_sectors", 0) + totals.get("l2_theoretical_sectors_local", 0)
-    return max(
-        SECTOR_BYTES * sectors / roofline.ceiling(Level.DRAM).per_ns,
-        totals["instructions"] / roofline.ceiling(Level.ISSUE).per_ns,
-    )
+def judge_set(rows: str, families: Iterable[str] | None = None) -> list[Judged]:
+    """What the models say of all rows of a set."""
+    judged = []
+    for family in families or list_families(rows):
+        for row in open_rows(rows, family):
+            judged += list(judge_row(row))
+        print(rows, family, len(judged), file=sys.stderr)
+    return judged
 
 
-def follow(bound: BoundLaunch, case: dict[str, Any], held: Occupancy) -> tuple[Execution, Window]:
-    """The measured counts as an execution, its issue counts in the proportions of the blocks that are followed."""
-    execution = take_counts(bound, case)
-    window = open_window_of(bound, execution, held)
-    scale = case["measured"]["totals"]["instructions"] / window.issued.sum()
-    issued = np.rint(window.issued * scale).astype(np.int64)
-    return replace(execution, issued=issued, lanes=32 * issued), window
+def judge_without_terms(rows: str) -> list[tuple[str, Judged]]:
+    """What the models say of a set's rows without each term, and with all."""
+    judged = []
+    for family in list_families(rows):
+        for row in open_rows(rows, family):
+            judged += [("all terms", each) for each in judge_row(row)]
+            for name, (change, without) in ABLATED.items():
+                judged += [(name, each) for each in judge_row(row, change, without)]
+        print(rows, family, len(judged), file=sys.stderr)
+    return judged
 
 
-def take_counts(bound: BoundLaunch, case: dict[str, Any]) -> Execution:
-    """The counts that were measured, as an execution: another test holds that executions count the same."""
-    found = [(each, access) for each in bound.kernel.instructions if (access := access_of(each)) is not None]
-    issued = np.zeros(len(bound.kernel.instructions), np.int64)
-    sites = []
-    for listed in case["measured"]["memory_instructions"]:
-        place = _find([each.text for each, _ in found], listed["sass"])
-        instruction, access = found[place]
-        del found[: place + 1]
-        issued[instruction.index] = int(listed["executed"])
-        sites.append(
-            Site(
-                instruction=instruction.index,
-                access=access,
-                executed=int(listed["executed"]),
-                lanes=0,
-                sectors=int(listed.get("sectors", 0)),
-                sectors_ideal=int(listed.get("sectors_ideal", 0)),
-                tag_requests=int(listed.get("tag_requests", 0)),
-                wavefronts=int(listed.get("wavefronts", 0)),
-                wavefronts_ideal=int(listed.get("wavefronts_ideal", 0)),
-                wavefronts_hardware=int(listed.get("wavefronts", 0)),
-                sectors_local=int(listed.get("sectors_local", 0)),
-                certainty=Certainty.EXACT,
-            )
-        )
-    issued[0] += case["measured"]["totals"]["instructions"] - issued.sum()
-    issued = np.maximum(issued, 1)
-    return Execution(tuple(sites), issued, issued * 32, (), (), _no_buffer, bound.launch.blocks_total)
+def read_predictions() -> list[Judged]:
+    """What was kept."""
+    return [Judged(**each) for each in json.loads(PREDICTIONS.read_text())]
 
 
-def _no_buffer(_: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    raise AssertionError
+def keep_predictions(judged: list[Judged]) -> None:
+    """Keep what the models say of some sets in place of what they said before."""
+    anew = {each.rows for each in judged}
+    kept = [each for each in read_predictions() if each.rows not in anew] if PREDICTIONS.exists() else []
+    lines = [json.dumps(_round(each)) for each in [*kept, *judged]]
+    PREDICTIONS.write_text("[\n" + ",\n".join(lines) + "\n]\n")
 
 
-def _find(texts: list[str], sass: str) -> int:
-    """The place of an instruction; where a disassembler names another guard, of the next with its opcode."""
-    stripped = [_strip(text) for text in texts]
-    if _strip(sass) in stripped:
-        return stripped.index(_strip(sass))
-    opcode = re.sub(r"^@\S+\s+", "", sass).split()[0]
-    return next(place for place, text in enumerate(texts) if re.sub(r"^@\S+\s+", "", text).split()[0] == opcode)
+def _round(each: Judged) -> dict[str, object]:
+    return {key: round(value) if isinstance(value, float) else value for key, value in asdict(each).items()}
 
 
-def _strip(sass: str) -> str:
-    """The instruction without spaces, its operands in alphabetical order: disassemblers disagree on that of LDGSTS."""
-    opcode, _, operands = re.sub(r"^(@\S+)\s+", r"\1", sass.strip().rstrip(";")).partition(" ")
-    return opcode + ",".join(sorted(operands.replace(" ", "").split(",")))
+def write_tables(judged: list[Judged], ablations: dict[str, dict[str, float]]) -> str:
+    """The document's tables: errors by set, time, ablation, families, rows."""
+    parts = ["## Errors", "", *write_summary(judged)]
+    parts += ["", *compare_times([each for each in judged if each.quantity == "time"])]
+    if ablations:
+        parts += ["", "## Without one term", "", *write_ablations(ablations)]
+    parts += ["", "## Family by family", "", *write_families(judged)]
+    parts += ["", "## Row by row", "", "Rows above the floors, worst first:", "", *write_rows(judged)]
+    return "\n".join(parts)
 
 
-def judge(family: str, row: str, totals: dict[str, int], traffic: Traffic) -> Iterator[Judged]:
-    """The quantities that the row recorded; absent ones were zero or not recorded, and only the zeros are judged."""
-    loads = totals.get("global_load_sectors", 0)
-    floor = L1_FLOOR_SHARE * loads
-    if "global_load_sectors_hit" in totals or "l1_sectors_filled" in totals:
-        hits = max(0, totals.get("global_load_sectors_hit", loads - totals.get("l1_sectors_filled", 0)))
-        yield Judged(family, row, "L1 hits", traffic.l1_hit_sectors, hits, floor)
-    elif loads:
-        # Rows that recorded neither had no hit at all.
-        yield Judged(family, row, "L1 hits", traffic.l1_hit_sectors, 0, floor)
-    measured = totals.get("l2_sectors_read_from_sm")
-    predicted = traffic.l2_sectors_read_from_sm
-    if measured is None:
-        measured, predicted = totals.get("l2_sectors_read", 0), traffic.l2_sectors_read
-    if measured > L2_FLOOR_SECTORS:
-        yield Judged(family, row, "L2 sectors", predicted, measured, L2_FLOOR_SECTORS)
-    for quantity, name, value in (
-        ("DRAM read", "dram_bytes_read", traffic.dram_bytes_read),
-        ("DRAM written", "dram_bytes_write", traffic.dram_bytes_write),
-    ):
-        yield Judged(family, row, quantity, value, totals.get(name, 0), DRAM_FLOOR_BYTES)
-
-
-def list_families() -> list[str]:
-    """Families whose measured cubins are here."""
-    return sorted(path.name.removesuffix(".sm_90.cubin") for path in ROWS.glob("*.sm_90.cubin"))
-
-
-def write_table(judged: list[Judged]) -> str:
-    """The summary, what it is without the launches that gave constants, and every row above the floors."""
-    lines = [_HEAD, _RULE]
-    lines += [_summarise(quantity, quantity, judged) for quantity in QUANTITIES]
-    apart = [each for each in judged if each.row not in GAVE_CONSTANTS]
-    lines += [
-        _summarise(f"{quantity}, without the launches that gave constants", quantity, apart) for quantity in QUANTITIES
+def write_summary(judged: list[Judged]) -> list[str]:
+    """Errors by quantity and set; of launches above the floors."""
+    lines = [
+        "| quantity | rows | launches | median error | worst | within the goal | goal |",
+        "|---|---|---|---|---|---|---|",
     ]
-    lines += ["", *_compare_times([each for each in judged if each.quantity == "time"])]
-    lines += ["", "Rows above the floors, worst first:", ""]
-    lines += ["| family | launch | quantity | predicted | measured | error |", "|---|---|---|---|---|---|"]
-    large = [each for each in judged if each.measured > each.floor or each.error > WORST]
-    for each in sorted(large, key=lambda one: (-round(one.error, 4), one.row, one.quantity)):
-        lines.append(
-            f"| {each.family} | {each.row} | {each.quantity} | {each.predicted:,.0f} | {each.measured:,.0f} "
-            f"| {100 * each.error:.1f} % |"
-        )
-    return "\n".join(lines)
+    for quantity in QUANTITIES:
+        goal = GOALS.get(quantity, (MEDIAN, WORST))
+        for name, chosen in _list_sets(judged):
+            errors = [each.error for each in chosen if each.quantity == quantity and each.counts]
+            if errors:
+                within = sum(error <= goal[1] for error in errors)
+                lines.append(
+                    f"| {quantity} | {name} | {len(errors)} | {100 * median(errors):.1f} % | {100 * max(errors):.0f} % "
+                    f"| {within} of {len(errors)} | median {100 * goal[0]:.0f} %, worst {100 * goal[1]:.0f} % |"
+                )
+    return lines
 
 
-def _summarise(name: str, quantity: str, judged: list[Judged]) -> str:
-    rows = [each for each in judged if each.quantity == quantity]
-    if not rows:
-        return f"| {name} | 0 | 0 | - | - | - | - |"
-    large = [each.error for each in rows if each.measured > each.floor]
-    errors = [each.error for each in rows]
-    worst = GOALS.get(quantity, (MEDIAN, WORST))[1]
-    within = sum(error <= worst for error in errors)
-    typical = f"{100 * median(large):.1f} %" if large else "-"
-    return (
-        f"| {name} | {len(rows)} | {len(large)} | {100 * median(errors):.1f} % | {typical} | {100 * max(errors):.0f} % "
-        f"| {within} of {len(rows)} within {100 * worst:.0f} % |"
-    )
+def _list_sets(judged: list[Judged]) -> list[tuple[str, list[Judged]]]:
+    h200 = [each for each in judged if each.rows == "h200"]
+    return [
+        ("h200", h200),
+        ("h200, without those that gave constants", [each for each in h200 if each.row not in GAVE_CONSTANTS]),
+        ("corpus, given", [each for each in judged if each.rows == "corpus"]),
+        ("corpus, held out", [each for each in judged if each.rows == "held out"]),
+    ]
 
 
-def _compare_times(times: list[Judged]) -> list[str]:
-    """Rank correlation, and the naive guess beside the estimate."""
-    if len(times) < 3:
-        return []
-    guesses = [abs((each.baseline or 0.0) - each.measured) / each.measured for each in times]
-    own = correlate_ranks([each.predicted for each in times], [each.measured for each in times])
-    naive = median(guesses)
-    text = f"Time: rank correlation {own:.3f}. The naive guess has a median error of {100 * naive:.0f} %, "
-    text += f"{naive / median(each.error for each in times):.1f} times the estimate's, "
-    text += f"and a worst of {100 * max(guesses):.0f} %."
-    return [text]
+def compare_times(times: list[Judged]) -> list[str]:
+    """Rank correlation, and the naive guess beside the estimate, by set."""
+    lines = ["| rows | launches | rank correlation | median error | of the naive guess | times better |"]
+    lines += ["|---|---|---|---|---|---|"]
+    for name, chosen in [*_list_sets(times), ("all", times)]:
+        if len(chosen) > 2:
+            guesses = [abs((each.baseline or 0.0) - each.measured) / each.measured for each in chosen]
+            own = correlate_ranks([each.predicted for each in chosen], [each.measured for each in chosen])
+            typical, naive = median(each.error for each in chosen), median(guesses)
+            lines.append(
+                f"| {name} | {len(chosen)} | {own:.3f} | {100 * typical:.1f} % | {100 * naive:.1f} % "
+                f"| {naive / typical:.1f} |"
+            )
+    return lines
 
 
 def correlate_ranks(one: list[float], other: list[float]) -> float:
@@ -269,28 +177,88 @@ def correlate_ranks(one: list[float], other: list[float]) -> float:
     return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
-def put_into(document: str, table: str) -> str:
-    """The document with its table replaced."""
+def sum_up_ablations(judged: list[tuple[str, Judged]]) -> dict[str, dict[str, float]]:
+    """Median and worst error by ablation and quantity, of rows that count with all terms."""
+    counting = {(e.family, e.row, e.quantity) for name, e in judged if name == "all terms" and e.counts}
+    table: dict[str, dict[str, float]] = {}
+    for name in ("all terms", *ABLATED):
+        table[name] = {}
+        for quantity in QUANTITIES:
+            errors = [
+                each.error
+                for other, each in judged
+                if other == name and each.quantity == quantity and (each.family, each.row, quantity) in counting
+            ]
+            if errors:
+                table[name][quantity] = round(median(errors), 4)
+                table[name][f"{quantity}, worst"] = round(max(errors), 4)
+    return table
+
+
+def write_ablations(ablations: dict[str, dict[str, float]]) -> list[str]:
+    """Median and worst error with one term taken away."""
+    lines = [f"| of the given corpus | {' | '.join(QUANTITIES)} |", "|---" * (1 + len(QUANTITIES)) + "|"]
+    for name, row in ablations.items():
+        cells = [f"{100 * row[q]:.1f} %, {100 * row[f'{q}, worst']:.0f} %" if q in row else "-" for q in QUANTITIES]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
+
+
+def write_families(judged: list[Judged]) -> list[str]:
+    """Median and worst error of each family; those that gave no constant are as if they had been left out."""
+    lines = [f"| family | gave constants | {' | '.join(QUANTITIES)} |", "|---" * (2 + len(QUANTITIES)) + "|"]
+    for rows, family in sorted({(each.rows, each.family) for each in judged}):
+        chosen = [each for each in judged if (each.rows, each.family) == (rows, family)]
+        cells = []
+        for quantity in QUANTITIES:
+            errors = [each.error for each in chosen if each.quantity == quantity and each.counts]
+            cells.append(f"{100 * median(errors):.1f} %, {100 * max(errors):.0f} %" if errors else "-")
+        if any(cell != "-" for cell in cells):
+            gave = "yes" if rows == "h200" and {each.row for each in chosen} & GAVE_CONSTANTS else "no"
+            lines.append(f"| {family} ({rows}) | {gave} | {' | '.join(cells)} |")
+    return lines
+
+
+def write_rows(judged: list[Judged]) -> list[str]:
+    """Every row above the floors."""
+    lines = ["| rows | family | launch | quantity | predicted | measured | error |", "|---|---|---|---|---|---|---|"]
+    counting = sorted((e for e in judged if e.counts), key=lambda one: (-round(one.error, 4), one.row, one.quantity))
+    lines += [
+        f"| {each.rows} | {each.family} | {each.row} | {each.quantity} | {each.predicted:,.0f} "
+        f"| {each.measured:,.0f} | {100 * each.error:.1f} % |"
+        for each in counting
+    ]
+    return lines
+
+
+def put_into(document: str, tables: str) -> str:
+    """The document with its tables replaced."""
     before, _, rest = document.partition(BEGIN)
     _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n{table}\n{END}{after}"
+    return f"{before}{BEGIN}\n{tables}\n{END}{after}"
+
+
+def make_document() -> str:
+    """The document as it should be."""
+    ablations = json.loads(ABLATIONS.read_text()) if ABLATIONS.exists() else {}
+    return put_into(DOCUMENT.read_text(), write_tables(read_predictions(), ablations))
 
 
 def main() -> None:
-    """Judge all rows."""
+    """Judge, ablate, or write."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--judge", nargs="*", choices=[*FOLDERS], help="sets of rows")
+    parser.add_argument("--ablate", action="store_true")
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("families", nargs="*")
     options = parser.parse_args()
-    judged = []
-    for family in options.families or list_families():
-        judged += list(judge_family(family))
-        print(family, len(judged), file=sys.stderr)
-    table = write_table(judged)
+    for rows in options.judge or ():
+        keep_predictions(judge_set(rows))
+    if options.ablate:
+        ABLATIONS.write_text(json.dumps(sum_up_ablations(judge_without_terms("corpus")), indent=1) + "\n")
     if options.write:
-        DOCUMENT.write_text(put_into(DOCUMENT.read_text(), table))
-    else:
-        print(table)
+        DOCUMENT.write_text(make_document())
+    elif options.judge is None and not options.ablate:
+        print("\n".join(write_summary(read_predictions())))
 
 
 if __name__ == "__main__":

@@ -67,6 +67,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     remedies: bool = False,
     keep_outputs: bool = False,
     follow_caches: bool = False,
+    warm: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Analysis:
     """Execute launches of the kernels of a file, every lane of them, and count what their memory instructions do.
@@ -77,8 +78,9 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     the launches of one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `select` and `ignore` are
     codes of rules or their beginnings (`SW2`); all rules are checked where `select` is empty. `remedies` looks for
     changes of a `.cu` file that cost less and change no value, by compiling and executing them. `keep_outputs` keeps
-    the final buffers in `outputs`. With `follow_caches` there is `traffic`, too, which takes about a second a launch.
-    `progress` is called with the blocks executed so far and in all.
+    the final buffers in `outputs`. With `follow_caches` there are `traffic` and `time`, too, which takes about a second
+    a launch; the L2 is empty before it, or `warm` from the same launch. `progress` is called with the blocks executed
+    so far and in all.
 
     Raises:
         SectorwiseError: one of its kinds, with a text for people, where the work cannot go on.
@@ -101,8 +103,10 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     # Every launch is checked before the first one runs: a typing error must not cost a long run.
     bound = [bind_launch(job.cubin, job.compilation, job.config, spec) for job in jobs]
     options = options or ExecutionOptions()
-    models = execute_all(bound, options, progress, follow_caches=follow_caches)
-    run = make_runner(path, request, spec, options) if remedies and isinstance(frontend, CudaFrontend) else None
+    models = execute_all(bound, options, progress, follow_caches=follow_caches, warm=warm)
+    seeks = remedies and isinstance(frontend, CudaFrontend)
+    run = make_runner(path, request, spec, options) if seeks else None
+    time = make_runner(path, request, spec, options, follow_caches=True) if seeks and follow_caches else None
 
     def name(file: str) -> str:
         return name_file(file, compilation, path)
@@ -111,7 +115,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
         findings = check_model(model, rules)
         if run is None or compilation.source_text is None:
             return findings
-        return propose(Workshop(compilation.source_text, model.bound.launch, run), model, findings)
+        return propose(Workshop(compilation.source_text, model.bound.launch, run, time), model, findings)
 
     kernels = [describe_kernel(model, find(model), name, keep_outputs=keep_outputs) for model in models]
     texts = read_texts(kernels, compilation, path)
@@ -166,14 +170,16 @@ def bind_launch(cubin: Cubin, compilation: Compilation, config: LaunchConfig, de
     return bind(kernel, config, device, types)
 
 
-def make_runner(path: Path, request: CompileRequest, device: DeviceSpec, options: ExecutionOptions) -> Run:
+def make_runner(
+    path: Path, request: CompileRequest, device: DeviceSpec, options: ExecutionOptions, *, follow_caches: bool = False
+) -> Run:
     """A function that gives the model of a launch of a changed source text."""
 
     def run(text: str, config: LaunchConfig) -> KernelModel:
-        compilation = CUDA.compile_text(path, text, request)
+        compilation = CUDA.compile_text(path, text, replace(request, kernels=(config.kernel,)))
         cubin = read_cubin(compilation.cubin, path.as_posix())
         bound = bind_launch(cubin, compilation, config, device)
-        return model_kernel(bound, execute(bound, options), follow_caches=False)
+        return model_kernel(bound, execute(bound, options), follow_caches=follow_caches)
 
     return run
 
@@ -184,6 +190,7 @@ def execute_all(
     progress: Callable[[int, int], None] | None,
     *,
     follow_caches: bool = False,
+    warm: bool = False,
 ) -> Iterator[KernelModel]:
     """Execute the launches one after the other, and say what follows from the counts of each.
 
@@ -193,7 +200,7 @@ def execute_all(
     before = 0
     for bound in launches:
         execution = execute(bound, options, _shift(progress, before, total))
-        yield model_kernel(bound, execution, follow_caches=follow_caches)
+        yield model_kernel(bound, execution, follow_caches=follow_caches, warm=warm)
         before += bound.launch.blocks_total
 
 

@@ -43,6 +43,10 @@ class StepLimitError(SectorwiseError):
     """A launch ran past its step limit; the text names the line that it was on."""
 
 
+class MemoryBudgetError(SectorwiseError):
+    """A launch needs more memory than it may take."""
+
+
 class ArgumentError(SectorwiseError):
     """A function or option was given a value outside its domain."""
 

@@ -14,7 +14,6 @@ from sectorwise.advise.gemv import advise_gemv
 from sectorwise.advise.prepack import describe_prepacking, place, prepack
 from sectorwise.advise.records import advise_records, parse_record
 from sectorwise.advise.transpose import advise_transpose
-from sectorwise.errors import ArgumentError
 from tests.cli.commands import run
 from tests.measured.rows import read_rows
 

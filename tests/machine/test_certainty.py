@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from sectorwise.machine.execution import Certainty, Site
+from sectorwise.machine.program import make_step
+from tests.machine.lanes import instruction
 from tests.machine.launching import Run, find_line, run, run_assembly
 
 SOURCE = r"""
@@ -18,6 +20,13 @@ extern "C" __global__ void through_memory(const int* in, int* out) {
   at[threadIdx.x] = clock();                // kept in shared memory
   __syncwarp();
   out[threadIdx.x] = in[at[threadIdx.x ^ 1] & 31];   // read through it
+}
+__device__ __noinline__ int twice(int v) { return 2 * v; }
+__device__ __noinline__ int thrice(int v) { return 3 * v; }
+__device__ int (*functions[2])(int) = {twice, thrice};
+extern "C" __global__ void called(int* out) {
+  out[threadIdx.x] = functions[clock() & 1](threadIdx.x);     // one or the other
+  out[threadIdx.x + 32] = 1;                // whichever
 }
 extern "C" __global__ void smid(int* out) {
   unsigned id;
@@ -260,3 +269,18 @@ def test_external_function_is_stepped_over_by_name() -> None:
     assert location.line == find_line(SOURCE, "// printed")
     assert "vprintf" in limitation.because
     np.testing.assert_array_equal(done.output(0), 1)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_120"])
+def test_call_of_one_of_several_functions_is_not_guessed(target: str) -> None:
+    done = run(SOURCE, "called<<<1, 32>>>(i32[64])", target=target)
+    said = [limitation.because for limitation in done.execution.limitations]
+    assert "the call of a function that is not known is stepped over: what it does is not seen" in said
+    (after,) = done.sites_at(find_line(SOURCE, "// whichever"))
+    assert (after.executed, after.lanes) == (1, 32)
+    np.testing.assert_array_equal(done.output(0)[32:], 1)
+
+
+def test_address_of_a_copy_is_made_of_the_registers_it_names() -> None:
+    step = make_step(instruction("LDGSTS.E.BYPASS.128 [R35+0x10], desc[UR6][R32.64]"))
+    assert step.address_slots == (35, 32, 33)

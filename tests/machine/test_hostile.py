@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sectorwise.errors import LaunchError
 from sectorwise.machine.execution import Certainty, ExecutionOptions, FaultKind
 from tests.machine.launching import Run, find_line, run
 
@@ -208,7 +209,8 @@ def test_missing_dynamic_shared_memory_is_told_in_the_kernels_own_bytes() -> Non
 
 
 @pytest.mark.parametrize("target", ["sm_90", "sm_120"])
-def test_clusters_are_told_not_to_be_run(target: str) -> None:
-    (limitation,) = run(CLUSTERS, "clustered<<<4, 1>>>(i32[4])", target=target).execution.limitations
-    assert "clusters of 2 x 1 x 1 blocks" in limitation.because
+def test_clusters_have_to_fill_the_grid(target: str) -> None:
+    assert run(CLUSTERS, "clustered<<<4, 1>>>(i32[4])", target=target).execution.limitations == ()
+    with pytest.raises(LaunchError, match="a grid of 3 x 1 x 1 blocks cannot be made of the kernel's clusters of 2 x"):
+        run(CLUSTERS, "clustered<<<3, 1>>>(i32[4])", target=target)
     assert run(CLUSTERS, "lonely<<<4, 1>>>(i32[4])", target=target).execution.limitations == ()

@@ -69,11 +69,16 @@ def survey_kernel(kernel: Kernel, file: str, target: str) -> Row:
             row = _fail(file, name, target, error, "refused")
         except Exception as error:  # noqa: BLE001 - crashes are what is looked for
             return _fail(file, name, target, error)
-        if best is None or (row.outcome == "ok", row.executed_pct) > (best.outcome == "ok", best.executed_pct):
+        if best is None or _rank(row) > _rank(best):
             best = row
-        if best.executed_pct >= ENOUGH_PCT or time.monotonic() - started > LONGEST_S:
+        if (best.executed_pct >= ENOUGH_PCT and not best.faults) or time.monotonic() - started > LONGEST_S:
             break
     return best or _fail(file, name, target, ValueError("no launch to try"))
+
+
+def _rank(row: Row) -> tuple[bool, int, bool, int]:
+    """A launch that executes enough and touches only its own memory is better than one that executes more."""
+    return row.outcome == "ok", min(row.executed_pct, ENOUGH_PCT), not row.faults, row.executed_pct
 
 
 def _describe(file: str, name: str, target: str, kernel: Kernel, execution: Execution) -> Row:

@@ -1,4 +1,4 @@
-"""Turns a record and who touches which of its fields into the layout that costs least: of structs, arrays, or blocks."""
+"""Turns a record, and who touches which of its fields, into the layout that costs least: structs, arrays or blocks."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def advise_records(
     return rank(
         f"{elements:,} records of {shape.size_bytes} B, {_name_kernels(kernels)}, {pattern}, on {device}",
         judged,
-        reason=lambda winner, loser: _explain(winner, loser),
+        reason=_explain,
         notes=_conclude(judged),
     )
 
@@ -306,7 +306,8 @@ def _add_up(name: str, costs: Sequence[Cost]) -> Cost:
 
 def _explain(winner: RecordLayout, loser: RecordLayout) -> str:
     if loser.dram_bytes_per_record > 1.02 * winner.dram_bytes_per_record:
-        return f"DRAM fetches {loser.dram_bytes_per_record:.4g} B a record, of the winner's {winner.dram_bytes_per_record:.4g}"
+        more, fewer = loser.dram_bytes_per_record, winner.dram_bytes_per_record
+        return f"DRAM fetches {more:.4g} B a record, of the winner's {fewer:.4g}"
     if loser.distinct_sectors > 1.02 * winner.distinct_sectors:
         return f"a warp touches {loser.distinct_sectors:.4g} sectors, the winner's {winner.distinct_sectors:.4g}"
     return f"it is held up by {loser.cost.bound}"
@@ -326,6 +327,7 @@ def _conclude(judged: Sequence[RecordLayout]) -> tuple[str, ...]:
             notes.append(f"an inner block of {for_dram} records is enough for DRAM, which fetches 64 B")
     structs, arrays = judged[0], judged[1]
     notes.append(
-        f"streams: {structs.streams} of structs, {arrays.streams} of arrays; pages of 2 MiB that one record touches: {structs.pages} and {arrays.pages}"
+        f"structs are {structs.streams} stream, arrays {arrays.streams}; one record touches {structs.pages} page "
+        f"of 2 MiB as a struct, {arrays.pages} in arrays"
     )
     return tuple(notes)

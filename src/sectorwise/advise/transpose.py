@@ -78,7 +78,8 @@ def _explain(winner: TransposeWay, loser: TransposeWay) -> str:
     if loser.shared_load_wavefronts > 1.5 * winner.shared_load_wavefronts:
         return f"a column of the tile takes {loser.shared_load_wavefronts:.4g} wavefronts a load"
     if cost.bytes_in_flight < winner.cost.bytes_in_flight:
-        return f"it keeps {cost.bytes_in_flight / 1000:.3g} KB an SM in flight, the winner {winner.cost.bytes_in_flight / 1000:.3g}"
+        kept, wanted = cost.bytes_in_flight / 1000, winner.cost.bytes_in_flight / 1000
+        return f"it keeps {kept:.3g} KB an SM in flight, the winner {wanted:.3g}"
     return f"it is held up by {cost.bound}"
 
 
@@ -149,26 +150,28 @@ def _tiled(
     )
 
 
+def _pass_through(across: Lanes, down: Lanes, pitch: int, width: int, parts: int) -> tuple[int, Step, Step]:
+    """The pitch, and the accesses of single elements on the way in, transposed, and out."""
+    size = _VECTOR_BYTES // width
+    into = np.concatenate([(across + each) * pitch + down for each in range(size)])
+    out = np.concatenate([down * pitch + across + each for each in range(size)])
+    return (
+        pitch,
+        shared("tile in", into * width, width, operation="store", times=parts * size),
+        shared("tile out", out * width, width, times=parts * size),
+    )
+
+
 def _vectorised(rows: int, columns: int, width: int, device: str) -> TransposeWay:
-    """Loads and stores of 16 bytes a lane, single elements in shared memory, at the pitch with the fewest wavefronts."""
+    """Loads and stores of 16 bytes a lane, single elements in shared memory at the pitch with the fewest wavefronts."""
     size = _VECTOR_BYTES // width
     side = 2 * TILE
     lanes_a_row = side // size
     lane = _lanes()
     across, down = lane % lanes_a_row * size, lane // lanes_a_row
-    best: tuple[float, int, Step, Step] | None = None
     parts = side * side // (_THREADS * size)
-    for padding in range(_MOST_PADDING + 1):
-        pitch = side + padding
-        into = np.concatenate([(across + each) * pitch + down for each in range(size)])
-        out = np.concatenate([down * pitch + across + each for each in range(size)])
-        one = shared("tile in", into * width, width, operation="store", times=parts * size)
-        other = shared("tile out", out * width, width, times=parts * size)
-        total = one.wavefronts + other.wavefronts
-        if best is None or total < best[0]:
-            best = (total, pitch, one, other)
-    assert best is not None  # noqa: S101 - the loop has run
-    _, pitch, one, other = best
+    tries = [_pass_through(across, down, side + padding, width, parts) for padding in range(_MOST_PADDING + 1)]
+    pitch, one, other = min(tries, key=lambda each: (each[1].wavefronts + each[2].wavefronts, each[0]))
     source = load("in", down * columns * width + across * width, _VECTOR_BYTES, times=parts)
     target = store("out", down * rows * width + across * width, _VECTOR_BYTES, times=parts)
     name = f"16-byte, tile[{side}][{pitch}]"

@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from sectorwise.findings import show
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
-    import numpy.typing as npt
-
-    from sectorwise.analysis.instructions import InstructionUse, PatternUse
+    from sectorwise.analysis.instructions import InstructionUse, Output, PatternUse
     from sectorwise.binary.ir import Location
     from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Operation, Space
@@ -211,6 +210,7 @@ class TrafficUse:
     dram_bytes_write: int
     certainty: Certainty
     sites: tuple[SiteTrafficUse, ...]
+    cache: str
     blocks_followed: int
     assumed: tuple[str, ...]
 
@@ -281,6 +281,8 @@ class MemorySite:
     wavefronts_hardware: int | None
     certainty: Certainty | None
     unknown_because: str | None
+    certainty_hardware: Certainty | None = None
+    """Of `wavefronts_hardware`, and of the site's part in the pipe's totals."""
     patterns: tuple[PatternUse, ...] = ()
 
 
@@ -333,13 +335,8 @@ class FindingReport:
     cost_ns: float | None
     remedies: tuple[Remedy, ...]
 
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Final contents of a buffer: `values` in the buffer's own type (bfloat16 as uint16 bits), shape [count]."""
-
-    argument: str
-    values: npt.NDArray[np.generic]
+    def _repr_html_(self) -> str:
+        return str(show("write_finding", self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,6 +367,9 @@ class KernelAnalysis:
     outputs: tuple[Output, ...] | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
     bound: BoundLaunch | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
 
+    def _repr_html_(self) -> str:
+        return str(show("write_kernel", self))
+
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
@@ -386,3 +386,11 @@ class Analysis:
     kernels: tuple[KernelAnalysis, ...]
     source_texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     cubin: bytes = field(default=b"", compare=False, repr=False, metadata=_KEPT_HERE)
+
+    @property
+    def plot(self) -> Any:  # noqa: ANN401 - `report.plots.Plots`, a layer above
+        """Figures of the launches, `plot.roofline(kernel=0)`, made with matplotlib: returned, not shown."""
+        return show("make_plots", self)
+
+    def _repr_html_(self) -> str:
+        return str(show("write_analysis", self))

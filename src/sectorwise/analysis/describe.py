@@ -13,7 +13,6 @@ from sectorwise.analysis.data import (
     Launch,
     LimitationReport,
     MemorySite,
-    Output,
     ResourceUse,
 )
 from sectorwise.analysis.describe_pace import (
@@ -24,7 +23,7 @@ from sectorwise.analysis.describe_pace import (
     describe_traffic,
     describe_waves,
 )
-from sectorwise.analysis.instructions import InstructionUse, PatternUse
+from sectorwise.analysis.instructions import InstructionUse, Output, PatternUse
 from sectorwise.binary.ir import Location
 from sectorwise.counting.request import Operation, Space
 from sectorwise.launch.dtypes import ELEMENT_TYPES
@@ -149,6 +148,7 @@ def _describe_site(site: Site, places: _Places) -> MemorySite:
         wavefronts_ideal=site.wavefronts_ideal if known else None,
         wavefronts_hardware=site.wavefronts_hardware if known else None,
         certainty=site.certainty if known else None,
+        certainty_hardware=site.certainty_hardware if known else None,
         unknown_because=site.unknown_because,
         patterns=tuple(_describe_pattern(site, each) for each in site.patterns[:_PATTERNS_SHOWN]) if known else (),
     )

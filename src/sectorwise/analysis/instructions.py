@@ -1,4 +1,4 @@
-"""Turns single instructions, and the ways in which their requests lie, into plain data of an analysis."""
+"""Turns instructions, the ways in which their requests lie, and what buffers hold into plain data of an analysis."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from sectorwise.binary.ir import Location
     from sectorwise.findings import Picture
 
@@ -33,3 +36,11 @@ class InstructionUse:
     sass: str
     location: Location | None
     issued: int
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Final contents of a buffer: `values` in the buffer's own type (bfloat16 as uint16 bits), shape [count]."""
+
+    argument: str
+    values: npt.NDArray[np.generic]

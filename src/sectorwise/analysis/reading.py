@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from sectorwise.analysis import data
-from sectorwise.analysis.instructions import InstructionUse, PatternUse
+from sectorwise.analysis.instructions import InstructionUse, Output, PatternUse
 from sectorwise.binary.ir import Location
 from sectorwise.binding import BoundLaunch
 from sectorwise.counting.request import Operation, Space
@@ -31,7 +31,7 @@ _NAMES: Final[dict[str, Any]] = {
     each.__name__: each
     for each in (
         *(Location, Operation, Space, Evidence, Picture, Remedy, Severity, Certainty, FaultKind),
-        *(Step, Bound, Limiter, Level, Totals, Mapping, InstructionUse, PatternUse, BoundLaunch),
+        *(Step, Bound, Limiter, Level, Totals, Mapping, InstructionUse, Output, PatternUse, BoundLaunch),
     )
 }
 """What the annotations of the data name, which those modules import for type checkers only."""

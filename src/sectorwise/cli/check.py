@@ -15,6 +15,7 @@ from sectorwise.cli.output import describe_page, write_text
 from sectorwise.cli.profile import refuse_options, show_report
 from sectorwise.cli.progress import show_progress
 from sectorwise.cli.settings import FAIL_ON, read_settings
+from sectorwise.cli.sizes import parse_size
 from sectorwise.cli.verdict import judge
 from sectorwise.frontends.library import LIBRARY, list_kernels
 from sectorwise.frontends.report import REPORT_SUFFIX
@@ -111,11 +112,25 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     metavar="FILE",
     help="Write there, not to stdout.",
 )
-@click.option("--caches", is_flag=True, help="Follow L1, L2 and DRAM too, about a second a launch; html does anyway.")
+@click.option(
+    "--caches",
+    is_flag=True,
+    help="Follow L1, L2 and DRAM too: modelled traffic and time, about a second a launch; html does anyway.",
+)
+@click.option(
+    "--cache",
+    type=click.Choice(("cold", "warm")),
+    help="What the L2 holds before a launch: nothing, or what the same launch left; implies --caches.  [default: cold]",
+)
 @click.option(
     "--all-blocks",
     is_flag=True,
     help="Run every block that no proof covers, however long it takes: nothing is sampled.",
+)
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    help="What running may take of memory, 512M or 4G; the counts are the same.  [default: what it needs]",
 )
 @click.option(
     "--step-limit",
@@ -142,7 +157,9 @@ def check(
     form: str,
     output: Path | None,
     caches: bool,
+    cache: str | None,
     all_blocks: bool,
+    memory: str | None,
     step_limit: int,
 ) -> None:
     """Execute the kernels of SOURCE and show what each memory instruction costs.
@@ -177,11 +194,12 @@ def check(
             kernel=kernel,
             macros=macros,
             include_folders=folders,
-            options=choose_options(step_limit, all_blocks=all_blocks),
+            options=choose_options(step_limit, memory, all_blocks=all_blocks),
             select=split_codes(select) or settings.select,
             ignore=split_codes(ignore) or settings.ignore,
             remedies=remedies,
-            follow_caches=caches or form == "html",
+            follow_caches=caches or cache is not None or form == "html",
+            warm=cache == "warm",
             progress=progress,
         )
     write_text(_FORMATS[form](analysis, describe_page(sys.stdout) if output is None else Page()), output)
@@ -193,10 +211,15 @@ def check(
         raise click.exceptions.Exit(EXIT_FINDINGS)
 
 
-def choose_options(step_limit: int, *, all_blocks: bool) -> ExecutionOptions:
-    """How to run."""
+def choose_options(step_limit: int, memory: str | None, *, all_blocks: bool) -> ExecutionOptions:
+    """How to run: of the memory allowed half is for what buffers hold, half for the state of what runs."""
     options = ExecutionOptions(step_limit=step_limit)
-    return replace(options, sample_above=None) if all_blocks else options
+    if all_blocks:
+        options = replace(options, sample_above=None)
+    if memory is None:
+        return options
+    half = max(1, parse_size(memory, "--memory") // 2)
+    return replace(options, memory_bytes=half, budget_bytes=min(options.budget_bytes, half))
 
 
 def _list_library(source: Path, form: str) -> str:

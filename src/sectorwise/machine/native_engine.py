@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from sectorwise.launch.contents import materialise, needs_whole
 from sectorwise.machine.batch import Tally
+from sectorwise.machine.clusters import find_shape
 from sectorwise.machine.memory import open_global_memory
 from sectorwise.machine.native.alike import SpoiledError, find_alike_registers
 from sectorwise.machine.native.classes import run_examples
@@ -24,6 +24,7 @@ from sectorwise.machine.native.plan import (
     count_blocks,
     enter_counted,
     is_independent,
+    open_buffers,
     open_counters,
     open_crew,
     writes_buffers,
@@ -76,6 +77,8 @@ def execute_native(
         raise UnsupportedError("there is no compiler for this machine")
     if options.observers:
         raise UnsupportedError("observers see requests in the reference engine alone")
+    if find_shape(bound) is not None:
+        raise UnsupportedError("blocks of a cluster run together in the reference engine alone")
     program = decode(bound.kernel)
     flow = find_flow(program)
     doubts = find_doubts(flow, bound)
@@ -132,7 +135,7 @@ def _run_classes(
     bound = tally.bound
     translation, library = build_code(tally, plan, alike)
     counters, limit = open_counters(plan, translation), tally.options.step_limit
-    session = open_session(bound, translation, library, tally.global_memory, counters, limit, threading.Lock())
+    session = open_session(bound, translation, library, open_buffers(tally, plan), counters, limit)
     classes = run_examples(session, bound, translation, alike, progress)
     check_stop(tally, session, classes.stop)
     enter_counted(tally, translation, Counted(counters, classes.issued))

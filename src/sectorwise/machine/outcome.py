@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) -> Execution:
     """The execution of a launch all of whose `blocks` have run, or stand for others by `sampling`."""
     kernel = tally.bound.kernel
+    for index in tally.faults.remote & tally.counters.keys():
+        tally.counters[index].modelled = True
     sites = tuple(
         close_site(counter, explain_unknown(kernel, index, tally.origins) if counter.unknown else None)
         for index, counter in sorted(tally.counters.items())
@@ -34,6 +36,8 @@ def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) 
     for index in sorted(tally.unknown_conditions):
         because = explain_unknown(kernel, index, tally.origins)
         said[index, f"whether lanes go this way is not known: {because}; they are taken not to"] = None
+    for index in sorted(tally.faults.remote):
+        said[index, "it reaches into another block's shared memory: this is counted as if it were its own"] = None
     limitations = [Limitation(index, because) for index, because in sorted(said)]
     limitations += [Limitation(site.instruction, site.unknown_because) for site in sites if site.unknown_because]
     return Execution(

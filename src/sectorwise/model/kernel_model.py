@@ -41,11 +41,13 @@ class KernelModel:
     pace: Pace
 
 
-def model_kernel(bound: BoundLaunch, execution: Execution, *, follow_caches: bool = False) -> KernelModel:
+def model_kernel(
+    bound: BoundLaunch, execution: Execution, *, follow_caches: bool = False, warm: bool = False
+) -> KernelModel:
     """The model of a launch that has been executed.
 
     `traffic` and `time` are None where an address is not known, and without `follow_caches`, which takes about a
-    second.
+    second. The L2 is empty before the launch, or `warm` from the same launch.
     """
     launch, needs = bound.launch, bound.kernel.resources
     held = occupancy(
@@ -57,7 +59,7 @@ def model_kernel(bound: BoundLaunch, execution: Execution, *, follow_caches: boo
         cluster_blocks=1 if needs.cluster is None else prod(needs.cluster),
     )
     totals = sum_totals(execution.sites, count_instructions(bound.kernel, execution.issued))
-    traffic = estimate_traffic(bound, execution, held) if follow_caches else None
+    traffic = estimate_traffic(bound, execution, held, warm=warm) if follow_caches else None
     time = None if traffic is None else estimate_time(bound, execution, held, traffic)
     return KernelModel(
         bound=bound,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from sectorwise.counting.request import Operation, Space
 from sectorwise.device import load_device
 from sectorwise.errors import UnsupportedDeviceError
@@ -52,7 +54,7 @@ class SiteTraffic:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What a launch moves between the levels, caches cold when it begins.
+    """What a launch moves between the levels; its L2 is `warm` from the same launch before, or empty.
 
     `l1_hit_sectors` are sectors of global loads that L1 has, or is waiting for. `l2_sectors_read_from_sm` is what
     reaches the L2 from the SMs, `l2_sectors_fabric_read` what crosses between its halves, `l2_sectors_read` both.
@@ -74,6 +76,7 @@ class Traffic:
     passes: Mapping[int, float]
     hottest_lanes: int
     window_blocks: int
+    warm: bool
     borrowed: bool
     assumed: tuple[str, ...]
 
@@ -99,12 +102,18 @@ def open_window_of(bound: BoundLaunch, execution: Execution, occupancy: Occupanc
 
 
 def estimate_traffic(
-    bound: BoundLaunch, execution: Execution, occupancy: Occupancy, window: Window | None = None
+    bound: BoundLaunch,
+    execution: Execution,
+    occupancy: Occupancy,
+    window: Window | None = None,
+    *,
+    warm: bool = False,
 ) -> Traffic | None:
     """Follow some blocks of the launch through the caches; None where an address is not known.
 
     The blocks are run again by the reference engine, a wave of them or several where they are short; of long ones one
-    is run and the others lie like it. L1 is followed on some SMs, the L2 on some of the lines.
+    is run and the others lie like it. L1 is followed on some SMs, the L2 on some of the lines. The L2 is empty, or
+    `warm` from the same launch before; L1 is empty when a launch begins.
     """
     sites = [site for site in execution.sites if site.access.space in _CACHED_SPACES]
     if any(site.unknown_because is not None for site in sites):
@@ -129,10 +138,12 @@ def estimate_traffic(
         hints={each.index: hint for each in bound.kernel.instructions if (hint := read_hint(each.modifiers))},
         l1_lifetimes_ticks=l1.lifetimes_ticks,
     )
-    l2 = simulate_l2(window, placement, roles, setup)
+    rest = bound.launch.blocks_total / window.blocks - 1
+    l2 = simulate_l2(window, placement, roles, setup, warmed_by=2 * rest if warm else None)
+    seen = frozenset(np.unique(window.lines.instruction).tolist())
     if window.shifts is not None:
         assumed = (*assumed, "one block was followed; the others lie like it, each of its arrays elsewhere")
-    return _sum_up(_Parts(bound, sites, window, l1, l2, behaviour), assumed)
+    return _sum_up(_Parts(bound, sites, window, l1, l2, behaviour, warm, seen), assumed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +154,9 @@ class _Parts:
     l1: L1Result
     l2: L2Result
     behaviour: CacheBehaviour
+    warm: bool
+    seen: frozenset[int]
+    """Instructions that a block of the window came to."""
 
 
 def _find_behaviour(device: DeviceSpec) -> tuple[CacheBehaviour, tuple[str, ...]]:
@@ -177,7 +191,7 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
     rest = parts.bound.launch.blocks_total / parts.window.blocks - 1
     flow = _fit_to_counts(_extrapolate(parts.l2.first, parts.l2.second, 2 * rest), parts)
     loads = [site for site in parts.sites if site.access.operation in _LOADS]
-    sites = tuple(_describe_site(site, parts.l1, flow) for site in loads)
+    sites = tuple(_describe_site(site, parts, flow) for site in loads)
     hits = sum(each.l1_hits for each, site in zip(sites, loads, strict=True) if site.access.space is not Space.LOCAL)
     return Traffic(
         l1_hit_sectors=round(hits),
@@ -192,6 +206,7 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
             parts.window.lines.hottest_lanes * parts.bound.launch.blocks_total / _count_followed(parts)
         ),
         window_blocks=parts.window.blocks,
+        warm=parts.warm,
         borrowed=parts.bound.device.caches is None,
         assumed=assumed,
     )
@@ -200,19 +215,29 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
 def _fit_to_counts(flow: Flow, parts: _Parts) -> Flow:
     """The flow of each instruction in proportion to what it is known to ask for, and to miss in L1.
 
-    The L2 is followed for a sample of the lines: an array of few lines, asked for often, may be in it too often. What
-    comes from DRAM does not depend on how well L1 was followed for these lines; what the L2 reads does.
+    Loads that no block of the window came to are taken to be like all others together; those of which no line is in
+    the sample have few lines, which DRAM gives once. The L2 is followed for a sample of the lines: an array of few
+    lines, asked for often, may be in it too often. What comes from DRAM does not depend on how well L1 was followed
+    for these lines; what the L2 reads does.
     """
     asked = {site.instruction: _count_asked(site) for site in parts.sites}
-    by_asked = {i: asked[i] / count for i, count in flow.asked.items() if count and i in asked}
-    filled = {i: asked[i] * (1 - parts.l1.hit_share(i)) for i in by_asked}
+    seen = {i: asked[i] / count for i, count in flow.asked.items() if count and i in asked}
+    loads = {site.instruction for site in parts.sites if site.access.operation in _LOADS}
+    known = sum(asked[i] for i in loads & parts.seen)
+    growth = sum(asked[i] for i in loads) / known if known else 1.0
+    by_asked = {i: factor * growth if i in loads else factor for i, factor in seen.items()}
+    filled = {i: growth * asked[i] * (1 - parts.l1.hit_share(i)) for i in seen if i in loads}
     by_filled = {i: filled[i] / count for i, count in flow.filled.items() if count and i in filled}
 
     def scale(counts: Mapping[int, float], factors: Mapping[int, float]) -> dict[int, float]:
         return {instruction: count * factors.get(instruction, 1.0) for instruction, count in counts.items()}
 
+    stores = [site for site in parts.sites if site.access.operation is Operation.STORE]
+    by_stored = sum(_count_asked(site) for site in stores) / flow.stored if stores and flow.stored else 1.0
     return replace(
         flow,
+        kept_writes=flow.kept_writes * by_stored,
+        dram_written=flow.dram_written * by_stored,
         read=scale(flow.read, by_filled),
         crossed=scale(flow.crossed, by_asked),
         kept_reads=scale(flow.kept_reads, by_asked),
@@ -241,7 +266,10 @@ def _count_written(parts: _Parts, flow: Flow, *, whole: bool) -> float:
     # What lay there before is as likely young as old: none of it goes while half of the L2 is free.
     before = parts.behaviour.dirty_before_bytes * min(1.0, max(0.0, 2 * kept / size - 1))
     if whole:
-        return flow.dram_written * SECTOR_BYTES + before
+        return flow.dram_written * SECTOR_BYTES + (0.0 if parts.warm else before)
+    if parts.warm:
+        # Launch after launch, what is stored is written sooner or later, unless all of it stays where it is.
+        return flow.kept_writes * SECTOR_BYTES if kept > size else 0.0
     stored = flow.kept_writes * SECTOR_BYTES
     if kept <= size:
         return before
@@ -274,13 +302,18 @@ def _extrapolate(first: Flow, second: Flow, rest: float) -> Flow:
     )
 
 
-def _describe_site(site: Site, l1: L1Result, flow: Flow) -> SiteTraffic:
+def _describe_site(site: Site, parts: _Parts, flow: Flow) -> SiteTraffic:
     asked = _count_asked(site)
-    hits = asked * l1.hit_share(site.instruction)
+    hits = asked * parts.l1.hit_share(site.instruction)
     filled = flow.filled.get(site.instruction, 0.0)
-    missed = flow.missed.get(site.instruction, 0.0) / filled if filled else 0.0
+    if site.instruction in parts.seen:
+        missed = flow.missed.get(site.instruction, 0.0) / filled if filled else 0.0
+        waited = flow.waited.get(site.instruction, 0.0) / filled if filled else 0.0
+    else:
+        together = sum(flow.filled.values())
+        missed = sum(flow.missed.values()) / together if together else 0.0
+        waited = sum(flow.waited.values()) / together if together else 0.0
     dram = (asked - hits) * missed
-    waited = flow.waited.get(site.instruction, 0.0) / filled if filled else 0.0
     return SiteTraffic(site.instruction, asked, hits, asked - hits - dram, dram, (asked - hits) * waited)
 
 

@@ -40,9 +40,11 @@ class L1Result:
     lifetimes_ticks: tuple[float, ...]
 
     def hit_share(self, instruction: int) -> float:
-        """The part of an instruction's sectors that hit."""
-        asked = self.asked.get(instruction, 0)
-        return self.hit.get(instruction, 0) / asked if asked else 0.0
+        """The part of an instruction's sectors that hit; of one that was not seen, the part of all together."""
+        if asked := self.asked.get(instruction, 0):
+            return self.hit.get(instruction, 0) / asked
+        together = sum(self.asked.values())
+        return sum(self.hit.values()) / together if together else 0.0
 
 
 @dataclass(slots=True)

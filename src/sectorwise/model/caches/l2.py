@@ -26,6 +26,8 @@ _PAIRS: Final = tuple((3 if bits & 3 else 0) | (12 if bits & 12 else 0) for bits
 _HALVES: Final = frozenset({3, 12})
 """Sectors that lie in one half of a line, its other half not asked for at the time."""
 
+SECTORS_IN_LINE: Final = 4
+
 PAIR_BYTES: Final = 256
 """What a hint may ask for at most: the line and its neighbour."""
 
@@ -105,21 +107,40 @@ class _State:
     flow: Flow
 
 
-def simulate_l2(window: Window, placement: Placement, roles: Mapping[int, Role], setup: L2Setup) -> L2Result:
-    """Let all blocks of the window ask for a sample of the lines, chosen by hash, in the order of time."""
+def simulate_l2(
+    window: Window, placement: Placement, roles: Mapping[int, Role], setup: L2Setup, *, warmed_by: float | None = None
+) -> L2Result:
+    """Let all blocks of the window ask for a sample of the lines, chosen by hash, in the order of time.
+
+    The L2 is empty at first; or, with `warmed_by`, has seen the same window before, and so many times its second half
+    as further blocks, which touch lines of their own.
+    """
     parts = 1
     while window.count_lines() / parts > MOST_EVENTS:
         parts *= 2
     lines = window.gather(np.arange(window.blocks), lambda line: hash_lines(line) % parts == 0)
     sets = max(1, setup.size_bytes // setup.halves // LINE_BYTES // setup.ways // parts)
     halves = [[CacheSet(setup.ways, setup.proven_ways) for _ in range(sets)] for _ in range(setup.halves)]
+    state = _State(setup, sets, halves, Flow())
+    if warmed_by is not None:
+        _, before = _play(state, _order(lines, placement), roles, window.blocks)
+        _push(state, warmed_by * (sum(before.kept_reads.values()) + before.kept_writes))
+    first, second = _play(state, _order(lines, placement), roles, window.blocks)
+    dirty = sum(COUNT_OF_BITS[bits] for half in halves for each in half for bits in each.list_dirty())
+    return L2Result(_scale(first, parts), _scale(second, parts), float(dirty * parts))
+
+
+def _play(
+    state: _State, events: Iterator[tuple[int, int, int, int, int, int, int]], roles: Mapping[int, Role], blocks: int
+) -> tuple[Flow, Flow]:
+    """Let the events meet the L2; what flows for the first and for the second half of the blocks."""
+    setup = state.setup
     first, second = Flow(), Flow()
-    state = _State(setup, sets, halves, first)
     in_l1: dict[tuple[int, int], tuple[int, int]] = {}
     asked: dict[tuple[int, int], list[int]] = {}
     fetched_at: dict[int, int] = {}
-    for instruction, line, sectors, tick, sm, home, block in _order(lines, placement):
-        flow = state.flow = first if 2 * block < window.blocks else second
+    for instruction, line, sectors, tick, sm, home, block in events:
+        flow = state.flow = first if 2 * block < blocks else second
         role = roles[instruction]
         loads = role is Role.CACHED_LOAD or role is Role.BYPASSING_LOAD
         if loads:
@@ -146,8 +167,16 @@ def simulate_l2(window: Window, placement: Placement, roles: Mapping[int, Role],
                 fetched_at[line] = tick
             elif fetched_at.get(line) == tick:
                 _add(flow.waited, instruction, COUNT_OF_BITS[wanted])
-    dirty = sum(COUNT_OF_BITS[bits] for half in halves for each in half for bits in each.list_dirty())
-    return L2Result(_scale(first, parts), _scale(second, parts), float(dirty * parts))
+    return first, second
+
+
+def _push(state: _State, sectors: float) -> None:
+    """Let so many sectors of lines that nobody asks for again pass through all sets alike."""
+    lines = round(sectors / SECTORS_IN_LINE / state.sets / state.setup.halves)
+    for half in state.halves:
+        for each in half:
+            for number in range(min(lines, state.setup.ways)):
+                each.add(-1 - number)
 
 
 def _order(lines: Lines, placement: Placement) -> Iterator[tuple[int, int, int, int, int, int, int]]:

@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Final
 from sectorwise.report.html.payload import gather
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from jinja2 import Environment
 
     from sectorwise.analysis.data import Analysis
 
-MODULES: Final = ("dom.js", "figures.js", "model.js", "warp.js", "charts.js", "code.js", "inspector.js", "main.js")
-"""The scripts, each after those that it imports from."""
+MODULES: Final = tuple(
+    f"{name}.js" for name in ("dom", "theme", "figures", "model", "warp", "charts", "code", "inspector", "main")
+)
+"""The scripts of a report, each after those that it imports from."""
 
 _IMPORT: Final = re.compile(r'^import (\{[^}]*\}) from "\./([a-z]+)\.js";$', re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export ((?:function|const) (\w+))", re.MULTILINE)
@@ -24,12 +28,22 @@ _EXPORT: Final = re.compile(r"^export ((?:function|const) (\w+))", re.MULTILINE)
 
 def render(analysis: Analysis) -> str:
     """The page as text, with a final newline; it loads nothing, and shows whatever the source holds as text."""
-    body = _make_environment().get_template("report.html")
     data = json.dumps(gather(analysis), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return wrap(
-        f"{analysis.source} · sectorwise",
-        body.render(analysis=analysis, data=_quote(data), script=_quote_script(bundle())),
-    )
+    body = render_body("report.html", MODULES, analysis=analysis, data=_quote(data))
+    return wrap(f"{analysis.source} · sectorwise", body)
+
+
+def render_body(template: str, modules: Sequence[str], **values: object) -> str:
+    """What stands in the body of a page: a template with its values, and scripts."""
+    from markupsafe import Markup
+
+    script = Markup(bundle(modules))  # noqa: S704 - our own
+    return _make_environment().get_template(template).render(script=script, **values)
+
+
+def render_fragment(template: str, **values: object) -> str:
+    """A piece of markup that stands in a page of somebody else, such as a notebook."""
+    return _make_environment().get_template(template).render(**values)
 
 
 def wrap(title: str, body: str) -> str:
@@ -40,10 +54,10 @@ def wrap(title: str, body: str) -> str:
     return page.render(title=title, style=Markup(read_asset("style.css")), body=Markup(body)) + "\n"  # noqa: S704
 
 
-def bundle() -> str:
+def bundle(modules: Sequence[str] = MODULES) -> str:
     """The scripts as one: each module a function that gives what it exports, so that the page loads no second file."""
     parts = []
-    for name in MODULES:
+    for name in modules:
         text = read_asset(name)
         exported = ", ".join(found[2] for found in _EXPORT.finditer(text))
         body = _EXPORT.sub(r"\1", _IMPORT.sub(r"const \1 = \2Module;", text))
@@ -64,14 +78,14 @@ def _quote(data: str) -> object:
     return Markup(data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))  # noqa: S704
 
 
-def _quote_script(script: str) -> object:
-    from markupsafe import Markup
-
-    return Markup(script)  # noqa: S704 - our own
-
-
 @cache
 def _make_environment() -> Environment:
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    return Environment(loader=FunctionLoader(read_asset), autoescape=True, undefined=StrictUndefined)
+    return Environment(
+        loader=FunctionLoader(read_asset),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+    )

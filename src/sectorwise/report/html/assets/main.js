@@ -6,6 +6,7 @@ import { METRICS, findSite, readData, worstSite } from "./model.js";
 import { drawCards } from "./charts.js";
 import { drawSass, drawSource, markMatches, sourceFiles } from "./code.js";
 import { drawFinding, drawInspector } from "./inspector.js";
+import { flipTheme, startTheme } from "./theme.js";
 
 const data = readData(byId("data").textContent);
 const state = { kernel: 0, view: "source", metric: "time", line: null, site: null, pattern: 0, finding: null };
@@ -191,7 +192,7 @@ function reveal(row) {
   if (top < box.scrollTop + 40 || top > box.scrollTop + box.clientHeight - 60) box.scrollTop = Math.max(0, (Number.isFinite(top) ? top : at) - box.clientHeight / 3);
 }
 
-// ---------------------------------------------------------------- search, keys, theme
+// ---------------------------------------------------------------- search and keys
 
 function search(text, move) {
   matches = markMatches(byId("lines"), text.trim());
@@ -241,29 +242,6 @@ function switchKernel(number) {
   act({ kernel: at, site: null, line: null });
 }
 
-function setTheme(name) {
-  document.documentElement.dataset.theme = name;
-  try {
-    localStorage.setItem("sectorwise-theme", name);
-  } catch {
-    // A page that was opened from a file may keep nothing: the choice lasts as long as the page.
-  }
-}
-
-function startTheme() {
-  let kept = null;
-  try {
-    kept = localStorage.getItem("sectorwise-theme");
-  } catch {
-    kept = null;
-  }
-  document.documentElement.dataset.theme = kept || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
-}
-
-function flipTheme() {
-  setTheme(document.documentElement.dataset.theme === "dark" ? "light" : "dark");
-}
-
 const KEYS = {
   j: () => stepRow(1), k: () => stepRow(-1), n: () => stepFinding(1), p: () => stepFinding(-1), i: stepSite,
   "[": () => stepWarp(-1), "]": () => stepWarp(1),
@@ -295,7 +273,6 @@ function start() {
   byId("kernel").append(...names.map((name, at) => h("option", { value: at }, twice.has(name) ? `${name}${data.kernels[at].title}` : name)));
   byId("kernel").addEventListener("change", (event) => switchKernel(Number(event.target.value)));
   byId("search").addEventListener("input", (event) => { match = 0; search(event.target.value, true); });
-  byId("theme").addEventListener("click", flipTheme);
   byId("help").addEventListener("click", () => byId("keys").showModal());
   document.addEventListener("keydown", onKey);
   window.addEventListener("hashchange", () => update());
