@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sectorwise.advise.access import access, access_cpu  # noqa: TC004
     from sectorwise.advise.gemv import advise_gemv  # noqa: TC004
     from sectorwise.advise.records import advise_records  # noqa: TC004
+    from sectorwise.advise.tiles import judge_tile, plan_tiles  # noqa: TC004
     from sectorwise.advise.transpose import advise_transpose  # noqa: TC004
     from sectorwise.analyze import analyze  # noqa: TC004
     from sectorwise.counting.calculator import sectors, wavefronts  # noqa: TC004
@@ -31,7 +32,9 @@ __all__ = [
     "advise_transpose",
     "analyze",
     "assert_clean",
+    "judge_tile",
     "occupancy",
+    "plan_tiles",
     "sectors",
     "wavefronts",
 ]
@@ -43,6 +46,8 @@ _HOMES: Final = {
     "advise_gemv": "sectorwise.advise.gemv",
     "advise_records": "sectorwise.advise.records",
     "advise_transpose": "sectorwise.advise.transpose",
+    "judge_tile": "sectorwise.advise.tiles",
+    "plan_tiles": "sectorwise.advise.tiles",
     "analyze": "sectorwise.analyze",
     "assert_clean": "sectorwise.report.assertions",
     "occupancy": "sectorwise.model.occupancy",

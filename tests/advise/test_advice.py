@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,10 +11,10 @@ import pytest
 
 import sectorwise as sw
 from sectorwise.advise.expressions import evaluate
-from sectorwise.advise.gemv import advise_gemv
+from sectorwise.advise.gemv import advise_gemv as compare_mappings
 from sectorwise.advise.prepack import describe_prepacking, place, prepack
 from sectorwise.advise.records import advise_records, parse_record
-from sectorwise.advise.transpose import advise_transpose
+from sectorwise.advise.transpose import advise_transpose as compare_transposes
 from tests.cli.commands import run
 from tests.measured.rows import read_rows
 
@@ -29,6 +30,9 @@ TRANSPOSES = {
     "tile[32][32], column ^ row": "xor",
 }
 EQUAL = 1.05
+
+advise_gemv = cache(compare_mappings)
+advise_transpose = cache(compare_transposes)
 
 
 def measure(family: str, name: str) -> int:

@@ -1,4 +1,4 @@
-"""The code in a report of Nsight Compute is found whole wherever it lies, and the launched kernel's module is taken."""
+"""The code in a profiler's report is found wherever it lies, whole, and the module of the launched kernel is taken."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ Addresses are counted by `counting`, warps walk through their instructions by `m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -42,6 +42,7 @@ _STALL_CYCLES: Final = 2
 
 _DATA_PIPES: Final = frozenset({"l1", "stores", "memory"})
 _WRITES_MATTER: Final = 0.1
+_SELDOM: Final = 0.05
 _DENSE_SECTORS: Final = 3
 """Lines of which fewer sectors are asked for are places of their own, as in `model.accesses`."""
 
@@ -276,7 +277,9 @@ def _walk(
 def _list_slots(step: Step) -> list[Slot]:
     waits = (_LOADS, _RESULTS) if step.waits else ()
     access = None
-    if not step.is_shared and (step.is_load or step.is_store):
+    # Loads that hit in L1 take as long as shared memory's, and no draws of latencies.
+    hits = step.is_load and step.dram_share + step.l2_share < _SELDOM
+    if not (step.is_shared or hits) and (step.is_load or step.is_store):
         access = Access(
             SECTOR_BYTES * step.sectors,
             1 if step.sectors >= _DENSE_SECTORS * step.lines else max(1, round(step.lines)),
@@ -285,16 +288,19 @@ def _list_slots(step: Step) -> list[Slot]:
         )
     sets = None
     if step.is_load:
-        sets = _RESULTS if step.is_shared else _LOADS
+        sets = _RESULTS if step.is_shared or hits else _LOADS
+    count = max(1, round(step.times))
     one = Slot(
         _STALL_CYCLES,
         sets=sets,
         load=access if step.is_load else None,
         store=access if step.is_store else None,
-        is_block_barrier=step.is_barrier,
     )
-    first = Slot(_STALL_CYCLES, waits, one.sets, None, one.load, one.store, is_block_barrier=step.is_barrier)
-    return [first, *[one] * (max(1, round(step.times)) - 1)]
+    # Of results that arrive in order only the last is waited for.
+    plain = one if access is not None else Slot(_STALL_CYCLES)
+    slots = [*[plain] * (count - 1), one]
+    slots[0] = replace(slots[0], waits_for=waits, is_block_barrier=step.is_barrier)
+    return slots
 
 
 def _count_pipes(steps: Sequence[Step], device: DeviceSpec, pace: PaceBehaviour) -> dict[str, float]:

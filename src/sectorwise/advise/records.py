@@ -327,7 +327,7 @@ def _conclude(judged: Sequence[RecordLayout]) -> tuple[str, ...]:
             notes.append(f"an inner block of {for_dram} records is enough for DRAM, which fetches 64 B")
     structs, arrays = judged[0], judged[1]
     notes.append(
-        f"structs are {structs.streams} stream, arrays {arrays.streams}; one record touches {structs.pages} page "
-        f"of 2 MiB as a struct, {arrays.pages} in arrays"
+        f"structs are {structs.streams} stream, arrays {arrays.streams}; a record touches {structs.pages} page (2 MiB) "
+        f"as a struct, {arrays.pages} in arrays"
     )
     return tuple(notes)

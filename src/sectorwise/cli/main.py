@@ -14,14 +14,16 @@ from sectorwise.errors import SectorwiseError
 from sectorwise.version import __version__
 
 COMMANDS: Final = {
-    "calibrate": "measure the GPU of this machine, into a device file",
     "access": "what one access of a warp costs, from an index expression or a layout, with a picture",
     "advise": "which layout of records, mapping of a matrix-vector product or transpose is fastest, and why",
+    "calibrate": "measure the GPU of this machine, into a device file",
     "check": "what each memory instruction of a kernel costs, line by line",
     "compare": "what changed between two kernels or two JSON documents, and why the time did",
     "explain": "the manual page of a rule",
     "occupancy": "how many blocks of a kernel an SM holds, what limits them, and what would change it",
     "rules": "the rules that kernels are checked by",
+    "table": "the tables that people memorise, computed for a device",
+    "tile": "block, warp and thread tiles of a matrix product, ranked, and why the next larger loses",
     "verify": "what a GPU counts for a kernel, beside what was predicted",
 }
 """Each command is the function of its own name in the module of its own name; it is imported when it is called."""
