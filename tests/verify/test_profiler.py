@@ -145,9 +145,7 @@ def test_a_reader_that_crashes_or_refuses_takes_nothing_along(monkeypatch: pytes
     crashing.mkdir()
     (crashing / "ncu_report.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(crashing), *sys.path]))
-    with pytest.raises(
-        ReportError, match=r"some\.ncu-rep cannot be read: NVIDIA's ncu_report crashed on it \(SIGSEGV\)"
-    ):
+    with pytest.raises(ReportError, match=r"NVIDIA's ncu_report crashed on it \(SIGSEGV\)"):
         read_apart(path)
     (crashing / "ncu_report.py").write_text("def load_report(path):\n    raise RuntimeError('version 99 is unknown')\n")
     with pytest.raises(ReportError, match="cannot be read as a report of Nsight Compute: version 99 is unknown"):

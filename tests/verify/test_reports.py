@@ -30,9 +30,8 @@ def test_a_report_is_read_whole() -> None:
     assert (tile.grid, tile.block, tile.dynamic_shared_bytes) == ((4, 4, 1), (32, 8, 1), 0)
     assert (tile.device, tile.compute_capability, tile.registers_per_thread) == ("NVIDIA H200", (9, 0), 28)
     assert tile.has_source_view
-    assert [site.sass.split()[0] for site in tile.sites] == ["LDG.E"] * 4 + ["STS"] * 4 + ["LDS"] * 4 + [
-        "STG.E"
-    ] * 4 or {site.sass.split()[0] for site in tile.sites} == {"LDG.E.CONSTANT", "STS", "LDS", "STG.E"}
+    opcodes = [site.sass.split()[0].split(".")[0] for site in tile.sites]
+    assert sorted(opcodes) == ["LDG"] * 4 + ["LDS"] * 4 + ["STG"] * 4 + ["STS"] * 4
     assert {site.wavefronts for site in tile.sites if site.sass.startswith("LDS")} == {4096}
     assert {site.wavefronts for site in padded.sites if site.sass.startswith("LDS")} == {128}
     assert {site.location.line for site in tile.sites if site.location is not None} == {11, 17}
@@ -87,9 +86,7 @@ def test_requests_without_an_active_lane_are_none_for_the_pipe(capsys: pytest.Ca
         assert (total["predicted"], total["counted"]) == (125, 125)
 
 
-def test_another_build_is_refused_with_the_first_instruction(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_another_build_is_refused_with_its_instruction(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """With tiles of 16 rows a thread moves two elements more or less: other code under the same names."""
     source = tmp_path / "transpose.cu"
     source.write_text((FOLDER / "transpose.cu").read_text().replace("kRows = 8", "kRows = 4"))

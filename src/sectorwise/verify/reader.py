@@ -1,7 +1,7 @@
 """Turns a profiler's report into plain data in a process of its own: `python -m sectorwise.verify.reader FILE RESULT`.
 
-NVIDIA's module for reading reports is machine code that ends the whole process where a report is broken, and where other
-libraries that we have loaded by then do not suit it (seen with Nsight Compute 2025.3).
+NVIDIA's module for reading reports is machine code that ends the whole process where a report is broken, or where other
+libraries that were loaded by then do not suit it (seen with that of Nsight Compute 2025.3).
 """
 
 from __future__ import annotations
@@ -43,13 +43,17 @@ def read_apart(path: Path, module_folders: Sequence[Path] = ()) -> Profile:
         ReportError: the file is not there, or cannot be read; also where the module that reads it crashes on it.
         MissingToolError: nothing is installed that can read reports.
     """
-    folders = [
-        *module_folders,
-        *(folder for place in _PLACES for folder in sorted(Path("/").glob(place), reverse=True)),
-    ]
+    usual = [folder for place in _PLACES for folder in sorted(Path("/").glob(place), reverse=True)]
     with tempfile.TemporaryDirectory(prefix="sectorwise-report-") as name:
         result = Path(name) / "profile.pickle"
-        command = [sys.executable, "-m", "sectorwise.verify.reader", str(path), str(result), *map(str, folders)]
+        command = [
+            sys.executable,
+            "-m",
+            "sectorwise.verify.reader",
+            str(path),
+            str(result),
+            *map(str, (*module_folders, *usual)),
+        ]
         try:
             done = subprocess.run(  # noqa: S603 - our own module, no shell
                 command, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS, check=False
