@@ -109,7 +109,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     if isinstance(source, str | PathLike):
         path = Path(source)
         frontend = choose_frontend(path)
-        configs = gather_launches(path, launches, kernel)
+        configs = gather_launches(path, launches, kernel or split_name(path)[1])
         names = tuple(dict.fromkeys(each.kernel for each in configs))
         folders = tuple(Path(folder) for folder in include_folders)
         request = CompileRequest(target=target, macros=tuple(macros), include_folders=folders, kernels=names)
