@@ -77,7 +77,17 @@ def advise_gemv(
         f"({layout}) {weight.dtype.name}, batch {batch}, on {spec.id}",
         ways,
         reason=_explain,
+        detail=_describe,
         notes=_conclude(weight, ways, spec, packing),
+    )
+
+
+def _describe(way: Mapping) -> str:
+    """Lane stride, the weight's sectors, instructions, and threads against those that the memory needs."""
+    lanes = f"lanes {way.lane_stride_bytes:,} B apart, {way.weight_sectors:.4g} sectors a load of W"
+    threads = f"{way.cost.threads:,} threads of {way.threads_needed:,} needed"
+    return (
+        f"{lanes}; {way.cost.instructions / 1e6:.3g} M instructions, {way.reduction_instructions} to reduce; {threads}"
     )
 
 
