@@ -48,7 +48,7 @@ def launch() -> str:
 def test_an_equal_report_passes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, launch: str
 ) -> None:
-    monkeypatch.setattr(story, "read_report", lambda _path: make_profile())
+    monkeypatch.setattr(story, "read_apart", lambda _path: make_profile())
     outcome = run(capsys, "verify", CUBIN, "--launch", launch, "--report", "there.ncu-rep")
     assert (outcome.code, outcome.err) == (0, "")
     assert "counted on NVIDIA H200 by there.ncu-rep" in outcome.out
@@ -61,7 +61,7 @@ def test_an_equal_report_passes(
 def test_a_different_report_fails_and_marks_the_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, launch: str
 ) -> None:
-    monkeypatch.setattr(story, "read_report", lambda _path: make_profile({"global_load_sectors": 32_700}))
+    monkeypatch.setattr(story, "read_apart", lambda _path: make_profile({"global_load_sectors": 32_700}))
     outcome = run(capsys, "verify", CUBIN, "--launch", launch, "--report", "there.ncu-rep")
     assert outcome.code == 1
     (marked,) = [line for line in outcome.out.splitlines() if line.startswith("!")]
@@ -72,7 +72,7 @@ def test_a_different_report_fails_and_marks_the_line(
 def test_the_document_has_every_number(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, launch: str
 ) -> None:
-    monkeypatch.setattr(story, "read_report", lambda _path: make_profile({"global_load_sectors": 32_700}))
+    monkeypatch.setattr(story, "read_apart", lambda _path: make_profile({"global_load_sectors": 32_700}))
     arguments = ("verify", CUBIN, "--launch", launch, "--report", "there.ncu-rep", "--format", "json")
     document = json.loads(run(capsys, *arguments).out)
     assert (document["schema"], document["passes"]) == ("sectorwise.verification/1", False)

@@ -10,7 +10,7 @@ from sectorwise.cli.output import describe_page, write_text
 from sectorwise.errors import ArgumentError, UnknownKernelError
 from sectorwise.report import json, profile
 from sectorwise.report.page import Page
-from sectorwise.verify.reports import read_report
+from sectorwise.verify.reader import read_apart
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +33,7 @@ def show_report(source: Path, form: str, output: Path | None, kernel: str | None
     """
     if form not in {"terminal", "json"}:
         raise ArgumentError(f"a report of counters has no findings for --format {form}: choose terminal or json")
-    found = read_report(source)
+    found = read_apart(source)
     if kernel is not None:
         kept = tuple(launch for launch in found.launches if kernel in {launch.name, launch.symbol})
         if not kept:

@@ -18,7 +18,7 @@ from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.report.json import to_plain
 from sectorwise.report.page import Page
 from sectorwise.report.verification import render
-from sectorwise.verify.reports import read_report
+from sectorwise.verify.reader import read_apart
 from sectorwise.verify.run import verify_here, verify_report
 from sectorwise.verify.sketches import sketch_launches
 
@@ -143,7 +143,7 @@ def verify(
 
 def explain_launches(report: Path) -> str:
     """What to write where a report is given alone: its launches, without what only the program knew."""
-    sketches = "".join(f"\n  --launch '{sketch}'" for sketch in sketch_launches(read_report(report)))
+    sketches = "".join(f"\n  --launch '{sketch}'" for sketch in sketch_launches(read_apart(report)))
     return (
         f"{report}: say what the launches were given; counts, values and contents of buffers that decide addresses or "
         f"branches are for you to fill in:{sketches}"

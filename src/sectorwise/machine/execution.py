@@ -86,6 +86,8 @@ class Site:
     unknown_because: str | None = None
     sectors_hardware: int = 0
     """Sectors as the L1 pipe counts them; copies around L1 differ from `sectors`, the source view's."""
+    silent: int = 0
+    """Of `executed`, those with no active lane, as far as that is known: the pipe sees no request of them."""
     patterns: tuple[Pattern, ...] = field(default=(), compare=False, repr=False)
     """The dearest distinct patterns, and the first among equals; not all where there are many."""
     first: FirstRequest | None = field(default=None, compare=False, repr=False)
@@ -113,7 +115,10 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The first wrong access of an instruction, and how many lanes did likewise over the launch."""
+    """The first wrong access of an instruction, and how many lanes did likewise over the launch.
+
+    `certainty` is that of the instruction's addresses, its guard and the way to it; the message says what is not exact.
+    """
 
     kind: FaultKind
     instruction: int
@@ -124,6 +129,7 @@ class Fault:
     width_bytes: int
     occurrences: int
     message: str
+    certainty: Certainty = Certainty.EXACT
 
 
 @dataclass(frozen=True, slots=True)

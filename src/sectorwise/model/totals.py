@@ -112,9 +112,13 @@ def _reaches_local(site: Site) -> bool:
 
 
 def _count_requests(sites: Iterable[Site]) -> int:
-    """Requests to global memory; a generic instruction whose lanes all go elsewhere makes none (family spaces)."""
+    """Requests to global memory.
+
+    An issue without an active lane makes none (measured: tests/verify/reduction.ncu-rep), nor does a generic
+    instruction whose lanes all go elsewhere (family spaces).
+    """
     return sum(
-        site.executed
+        site.executed - site.silent
         for site in sites
         if site.access.space is not Space.GENERIC
         or site.tag_requests
@@ -143,4 +147,6 @@ def _add_pipe(sites: Iterable[Site], operations: AbstractSet[Operation]) -> int 
 
 
 def _count_local_requests(sites: Iterable[Site]) -> int:
-    return sum(site.executed * max(1, site.access.width_bytes // _BYTES_PER_LOCAL_REQUEST) for site in sites)
+    return sum(
+        (site.executed - site.silent) * max(1, site.access.width_bytes // _BYTES_PER_LOCAL_REQUEST) for site in sites
+    )
