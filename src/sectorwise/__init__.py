@@ -17,8 +17,23 @@ if TYPE_CHECKING:
     from sectorwise.advise.tiles import judge_tile, plan_tiles  # noqa: TC004
     from sectorwise.advise.transpose import advise_transpose  # noqa: TC004
     from sectorwise.analyze import analyze  # noqa: TC004
+    from sectorwise.capture.session import capture  # noqa: TC004
     from sectorwise.counting.calculator import sectors, wavefronts  # noqa: TC004
     from sectorwise.errors import SectorwiseError  # noqa: TC004
+    from sectorwise.launch.values import (  # noqa: TC004
+        bf16,
+        f16,
+        f32,
+        f64,
+        i8,
+        i16,
+        i32,
+        i64,
+        u8,
+        u16,
+        u32,
+        u64,
+    )
     from sectorwise.model.occupancy import occupancy  # noqa: TC004
     from sectorwise.report.assertions import assert_clean  # noqa: TC004
 
@@ -32,14 +47,31 @@ __all__ = [
     "advise_transpose",
     "analyze",
     "assert_clean",
+    "bf16",
+    "capture",
+    "f16",
+    "f32",
+    "f64",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
     "judge_tile",
     "occupancy",
     "plan_tiles",
     "sectors",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
     "wavefronts",
 ]
 
 _HOMES: Final = {
+    **dict.fromkeys(
+        ("f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8"), "sectorwise.launch.values"
+    ),
+    "capture": "sectorwise.capture.session",
     "SectorwiseError": "sectorwise.errors",
     "access": "sectorwise.advise.access",
     "access_cpu": "sectorwise.advise.access",

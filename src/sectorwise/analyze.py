@@ -109,14 +109,15 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     if isinstance(source, str | PathLike):
         path = Path(source)
         frontend = choose_frontend(path)
-        configs = gather_launches(path, launches, kernel)
+        configs = gather_launches(path, launches, kernel or split_name(path)[1])
         names = tuple(dict.fromkeys(each.kernel for each in configs))
         folders = tuple(Path(folder) for folder in include_folders)
         request = CompileRequest(target=target, macros=tuple(macros), include_folders=folders, kernels=names)
         jobs = compile_launches(frontend, path, request, configs, config)
         if remedies and isinstance(frontend, CudaFrontend):
             run = make_runner(path, request, spec, options)
-            time = make_runner(path, request, spec, options, follow_caches=True) if follow_caches else None
+            if follow_caches:
+                time = make_runner(path, request, spec, options, follow_caches=True, warm=warm)
     else:
         launch = read_object_launch(source, grid, block, args, constexprs or {}, dynamic_shared_bytes, config)
         jobs = compile_kernel_object(source, launch, target)
@@ -212,7 +213,13 @@ def bind_launch(cubin: Cubin, compilation: Compilation, config: LaunchConfig, de
 
 
 def make_runner(
-    path: Path, request: CompileRequest, device: DeviceSpec, options: ExecutionOptions, *, follow_caches: bool = False
+    path: Path,
+    request: CompileRequest,
+    device: DeviceSpec,
+    options: ExecutionOptions,
+    *,
+    follow_caches: bool = False,
+    warm: bool = False,
 ) -> Run:
     """A function that gives the model of a launch of a changed source text."""
 
@@ -220,7 +227,7 @@ def make_runner(
         compilation = CUDA.compile_text(path, text, replace(request, kernels=(config.kernel,)))
         cubin = read_cubin(compilation.cubin, path.as_posix())
         bound = bind_launch(cubin, compilation, config, device)
-        return model_kernel(bound, execute(bound, options), follow_caches=follow_caches)
+        return model_kernel(bound, execute(bound, options), follow_caches=follow_caches, warm=warm)
 
     return run
 

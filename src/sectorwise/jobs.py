@@ -78,7 +78,7 @@ def _read_all(made: Sequence[ObjectCompilation], path: Path) -> list[Job]:
             each.launch,
             each.compilation,
             cubins[each.compilation.cubin],
-            path if each.compilation.source_file is None else Path(each.compilation.source_file),
+            path if each.compilation.source_file is None else Path(Path(each.compilation.source_file).name),
         )
         for each in made
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,6 +47,13 @@ def assert_same_order(predicted: dict[str, float], measured: dict[str, float]) -
         for other, other_ns in measured.items():
             if one_ns * EQUAL < other_ns:
                 assert predicted[one] < predicted[other], (one, other)
+
+
+def measure_textbook(name: str) -> float:
+    path = Path(__file__).parents[1] / "measured" / "textbook" / "claims.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    (case,) = (case for case in document["cases"] if case["name"] == name)
+    return float(case["measured"]["totals"]["time_ns"])
 
 
 @pytest.mark.parametrize(("side", "family", "prefix"), [(8192, "transposes", "t_tr_"), (512, "transpose", "k_tr_")])
@@ -132,6 +140,16 @@ def test_few_records_at_random_places_want_structs() -> None:
     assert (structs.streams, arrays.streams, structs.pages, arrays.pages) == (1, 12, 1, 12)
 
 
+def test_records_take_the_time_that_was_measured() -> None:
+    one = advise_records(PARTICLE, "x")
+    assert one.find("array of structs").cost.time_ns == pytest.approx(measure_textbook("c_aos48_one"), rel=0.05)
+    assert one.find("struct of arrays").cost.time_ns == pytest.approx(measure_textbook("c_soa_one"), rel=0.25)
+    # A quarter of the records, each once.
+    random = advise_records(PARTICLE, "*", elements=1 << 20, pattern="random")
+    assert random.find("array of structs").cost.time_ns == pytest.approx(measure_textbook("c_aos48_random"), rel=0.1)
+    assert random.find("struct of arrays").cost.time_ns == pytest.approx(measure_textbook("c_soa_random"), rel=0.1)
+
+
 def test_an_inner_block_of_32_bytes_is_enough_for_sectors_and_64_for_dram() -> None:
     text = str(advise_records(PARTICLE, "x"))
     assert "an inner block of 8 records is enough for sectors" in text
@@ -171,6 +189,19 @@ def test_mappings_rank_as_measured() -> None:
     assert predicted["row"] == pytest.approx(measured["row"], rel=0.1)
     large = advise_gemv(28672, 8192).find("a warp a row, 16-byte loads").cost
     assert large.time_ns == pytest.approx(measure("gemvs", "t_gemv_wpr_28672"), rel=0.1)
+
+
+def test_mappings_of_a_square_weight_and_of_short_rows_rank_as_measured() -> None:
+    rows, columns = advise_gemv(4096, 4096), advise_gemv(4096, 4096, layout="KN")
+    short = advise_gemv(524_288, 64)
+    predicted = {
+        "c_gemv_warp_a_row_4096": rows.find("a warp a row, 16-byte loads").cost.time_ns,
+        "c_gemv_thread_a_column_4096": columns.find("a thread a column").cost.time_ns,
+        "c_gemv_warp_a_row_14336": advise_gemv(14336, 4096).find("a warp a row, 16-byte loads").cost.time_ns,
+        "c_gemv_short_warp_a_row": short.find("a warp a row, 16-byte loads").cost.time_ns,
+        "c_gemv_short_four_rows": short.find("4 rows a warp, 16-byte loads").cost.time_ns,
+    }
+    assert_same_order(predicted, {name: measure_textbook(name) for name in predicted})
 
 
 def test_a_thread_a_row_costs_what_was_counted() -> None:

@@ -28,6 +28,14 @@ extern "C" __global__ void called(int* out) {
   out[threadIdx.x] = functions[clock() & 1](threadIdx.x);     // one or the other
   out[threadIdx.x + 32] = 1;                // whichever
 }
+extern "C" __global__ void astray(const int* in, const float* angles, int* out) {
+  out[(int)(__expf(angles[threadIdx.x]) * 64)] = 1;            // by an exponential
+  if (__sinf(angles[threadIdx.x]) > 0.1f) out[threadIdx.x + 64] = 1;   // if a sine says so
+  __syncwarp();
+  out[atomicAdd(out, 40)] = 1;              // as lanes come
+  out[threadIdx.x + 48] = 1;                // for sure
+  out[in[threadIdx.x] & 4095] = 1;          // by noise
+}
 extern "C" __global__ void smid(int* out) {
   unsigned id;
   asm volatile("mov.u32 %0, %%smid;" : "=r"(id));    // which SM
@@ -284,3 +292,21 @@ def test_call_of_one_of_several_functions_is_not_guessed(target: str) -> None:
 def test_address_of_a_copy_is_made_of_the_registers_it_names() -> None:
     step = make_step(instruction("LDGSTS.E.BYPASS.128 [R35+0x10], desc[UR6][R32.64]"))
     assert step.address_slots == (35, 32, 33)
+
+
+def test_faults_are_as_sure_as_their_addresses() -> None:
+    done = run(SOURCE, "astray<<<1, 32>>>(i32[32]=noise, f32[32]=arange, i32[64])")
+    found = {}
+    for mark in ("// by an exponential", "// if a sine says so", "// as lanes come", "// for sure", "// by noise"):
+        instructions = {site.instruction for site in done.sites_at(find_line(SOURCE, mark))}
+        found[mark] = {fault.certainty for fault in done.execution.faults if fault.instruction in instructions}
+    assert found == {
+        "// by an exponential": {Certainty.ASSUMED},
+        "// if a sine says so": {Certainty.ASSUMED},
+        "// as lanes come": {Certainty.SCHEDULE_DEPENDENT},
+        "// for sure": {Certainty.EXACT},
+        "// by noise": {Certainty.ASSUMED},
+    }
+    for fault in done.execution.faults:
+        assert ("assumed" in fault.message) == (fault.certainty is Certainty.ASSUMED)
+        assert ("order of warps" in fault.message) == (fault.certainty is Certainty.SCHEDULE_DEPENDENT)

@@ -116,6 +116,31 @@ def assert_that_it_stands_alone(remedy: Remedy, folder: Path) -> None:
     assert [finding.code for finding in kernel.findings if finding.code.startswith("SW2")] == []
 
 
+def test_rows_of_threads_are_loaded_by_warps_and_summed_in_order() -> None:
+    remedy = analyze_file("gemv", "SW101")["let each"]
+    assert remedy.title.startswith("let each warp load 32 rows of matrix together, along k, through shared memory")
+    # Before: 32 sectors for each of 100 steps of 4 warps, and one for x. After: each row of 400 bytes is read whole,
+    # from a multiple of 16 bytes on, in pieces of 128 bytes.
+    pieces = sum(
+        -(-(400 * row + min(128 * piece + 128, 400)) // 32) - (400 * row + 128 * piece) // 32
+        for row in range(128)
+        for piece in range(4)
+    )
+    x_and_y = 4 * 100 + 4 * 4
+    assert remedy.before == 4 * 100 * 32 + x_and_y
+    assert remedy.after == pieces + x_and_y
+    assert "sum += staged[warp][lane][k - k_0] * x[k];" in remedy.change
+
+
+def test_rows_are_not_staged_where_a_value_would_change(tmp_path: Path) -> None:
+    """With a column of blocks the rows of a warp's lanes are not neighbours: lane 1 would get the row of another."""
+    source = tmp_path / "gemv.cu"
+    text = (KERNELS / "gemv.cu").read_text(encoding="utf-8")
+    source.write_text(text.replace("blockIdx.x * blockDim.x + threadIdx.x", "threadIdx.x * gridDim.x + blockIdx.x"))
+    (kernel,) = analyze(source, remedies=True).kernels
+    assert "let each" not in find_remedies(kernel, "SW101")
+
+
 def test_lanes_change_axes_where_no_value_changes() -> None:
     remedy = analyze_file("product", "SW101")["let threadIdx.x"]
     assert remedy.title == "let threadIdx.x and threadIdx.y change places, and launch blocks of (32, 16)"

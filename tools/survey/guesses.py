@@ -20,8 +20,11 @@ _SHAPES = ((256, 1, 1), (16, 16, 1), (32, 8, 1), (128, 1, 1), (32, 32, 1), (32, 
 _SCALARS = (256, 32, 4, 1024)
 
 
-def guess_launches(kernel: Kernel, known: tuple[str, ...] | None) -> Iterator[LaunchConfig]:
-    """Launches to try, the likeliest first; `known` are the parameters' types, where they are known."""
+def guess_launches(kernel: Kernel, known: tuple[str, ...] | None) -> Iterator[tuple[int, LaunchConfig]]:
+    """Launches to try, the likeliest first, each with the number that its scalars have.
+
+    `known` are the parameters' types, where they are known.
+    """
     most = kernel.resources.max_threads_per_block or 1024
     for scalar, numbers in ((scalar, numbers) for numbers in (0, 2) for scalar in _SCALARS):
         count = len(kernel.parameters)
@@ -35,7 +38,7 @@ def guess_launches(kernel: Kernel, known: tuple[str, ...] | None) -> Iterator[La
                 continue
             grid = (4, 2, 1) if block[1] > 1 else (8, 1, 1)
             for shared_bytes in (0, 32 << 10):
-                yield LaunchConfig(kernel.name, grid, block, shared_bytes, arguments)
+                yield scalar, LaunchConfig(kernel.name, grid, block, shared_bytes, arguments)
 
 
 def _guess_argument(

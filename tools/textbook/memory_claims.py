@@ -178,6 +178,7 @@ COALESCING = (
             ),
         ),
         (
+            Number("times slower", lambda: ratio("k_gemv_thread_per_row_4096", "c_gemv_warp_a_row_4096"), 29, 0.02),
             Number(
                 "matrices from DRAM",
                 lambda: total("k_gemv_thread_per_row_4096", "dram_bytes_read") / (2 * 4096**2),
@@ -219,6 +220,12 @@ COALESCING = (
         (
             Number("sectors", lambda: request("t_gemv_tpc_14336", "LDG.E.U16", "sectors"), 2),
             Number(
+                "times slower than a warp a row",
+                lambda: ratio("c_gemv_thread_a_column_4096", "c_gemv_warp_a_row_4096"),
+                20,
+                0.02,
+            ),
+            Number(
                 "times slower than a warp a row of 2-byte loads, 14336 x 4096",
                 lambda: ratio("t_gemv_tpc_14336", "t_gemv_scalar_14336"),
                 7,
@@ -244,7 +251,7 @@ COALESCING = (
                 0.1,
             ),
         ),
-        (Number("us with 2-byte loads", lambda: total("t_gemv_scalar_14336", "time_ns") / 1000, 38.7, 0.01),),
+        (Number("times the time", lambda: ratio("t_gemv_scalar_14336", "c_gemv_warp_a_row_14336"), 1.1, 0.01),),
     ),
     Claim(
         "C12",
@@ -270,7 +277,11 @@ COALESCING = (
             Number("KB in flight needed, H200", needed_kb, 23, 0.1),
             Number("KB of 2,048 4-byte loads", lambda: 2048 * 4 / 1000, 8.192),
         ),
-        (Number("us with 16 bytes", lambda: total("t_copy_f32x4", "time_ns") / 1000, 124, 0.01),),
+        (
+            Number("us with 4 bytes", lambda: total("c_copy_f32", "time_ns") / 1000, 198, 0.01),
+            Number("us with 16 bytes", lambda: total("t_copy_f32x4", "time_ns") / 1000, 124, 0.01),
+            Number("us with four of 4 bytes", lambda: total("c_copy_f32_four", "time_ns") / 1000, 126, 0.01),
+        ),
     ),
 )
 
@@ -295,7 +306,10 @@ RECORDS = (
                 0.25,
             ),
         ),
-        (Number("sectors", lambda: request("k_aos48_one", "LDG", "sectors"), 32),),
+        (
+            Number("sectors", lambda: request("k_aos48_one", "LDG", "sectors"), 32),
+            Number("times slower than an array", lambda: ratio("c_aos48_one", "c_soa_one"), 3.92, 0.01),
+        ),
     ),
     Claim(
         "L2",
@@ -338,7 +352,10 @@ RECORDS = (
                 0.01,
             ),
         ),
-        (Number("streamed, structs over arrays", lambda: ratio("t_aos48_all", "t_soa_all"), 1.01, 0.01),),
+        (
+            Number("streamed, structs over arrays", lambda: ratio("t_aos48_all", "t_soa_all"), 1.01, 0.01),
+            Number("random, arrays over structs", lambda: ratio("c_soa_random", "c_aos48_random"), 7.1, 0.01),
+        ),
     ),
     Claim(
         "L4",

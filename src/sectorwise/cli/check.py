@@ -60,6 +60,12 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     metavar="FILE.json",
     help="A file with launches; may be repeated. Without either, the comments `// sectorwise: launch ...` count.",
 )
+@click.option(
+    "--config",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Of an autotuned Triton kernel only this configuration, from 0 on.  [default: each, and a table]",
+)
 @click.option("--kernel", metavar="NAME", help="Only the launches of this kernel.")
 @click.option(
     "--device",
@@ -144,6 +150,7 @@ def check(
     source: Path,
     notations: tuple[str, ...],
     files: tuple[Path, ...],
+    config: int | None,
     kernel: str | None,
     macros: tuple[str, ...],
     folders: tuple[Path, ...],
@@ -164,7 +171,8 @@ def check(
 ) -> None:
     """Execute the kernels of SOURCE and show what each memory instruction costs.
 
-    SOURCE is CUDA C++ (.cu), PTX, a cubin, or a library or wheel; of the latter, the kernels are listed first.
+    SOURCE is CUDA C++ (.cu), Python (.py, or .py::kernel), PTX, a cubin, or a library or wheel, whose kernels are
+    listed first.
 
     Every lane of every launch is executed, on this machine: no GPU is needed. Launches stand in comments of SOURCE,
 
@@ -191,6 +199,7 @@ def check(
             source,
             (*notations, *files) or None,
             device=device or settings.device,
+            config=config,
             kernel=kernel,
             macros=macros,
             include_folders=folders,

@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "explain": "the manual page of a rule",
     "occupancy": "how many blocks of a kernel an SM holds, what limits them, and what would change it",
     "rules": "the rules that kernels are checked by",
+    "run": "a Python script, whose Triton, Numba and CuPy kernels are analysed instead of run",
     "table": "the tables that people memorise, computed for a device",
     "tile": "block, warp and thread tiles of a matrix product, ranked, and why the next larger loses",
     "verify": "what a GPU counts for a kernel, beside what was predicted",

@@ -17,6 +17,7 @@ from sectorwise.frontends.nvrtc import Program, compile_program, load_nvrtc
 from sectorwise.frontends.objects import ARGUMENTS, ObjectCompilation, ObjectLaunch
 from sectorwise.launch.config import BufferArgument, LaunchConfig, ScalarArgument, StructArgument
 from sectorwise.launch.dtypes import ELEMENT_TYPES, LONG_NAMES
+from sectorwise.launch.sharing import share_buffers
 from sectorwise.source import read_source
 
 TESTED_VERSIONS: Final = ("14.2.0",)
@@ -74,7 +75,9 @@ def _compile_raw(kernel: Any, launch: ObjectLaunch, target: str) -> ObjectCompil
     arguments = tuple(value for value in launch.positional if isinstance(value, ARGUMENTS))
     if len(arguments) != len(launch.positional):
         raise ArgumentError(f"{launch.origin}: {kernel.name} takes arrays and numbers, got {launch.positional}")
-    config = LaunchConfig(kernel.name, _read_grid(launch), launch.block, launch.dynamic_shared_bytes, arguments)
+    config = LaunchConfig(
+        kernel.name, _read_grid(launch), launch.block, launch.dynamic_shared_bytes, share_buffers(arguments)
+    )
     return ObjectCompilation(made, config)
 
 

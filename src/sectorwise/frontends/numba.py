@@ -19,6 +19,7 @@ from sectorwise.frontends.nvjitlink import assemble_ptx, load_nvjitlink
 from sectorwise.frontends.objects import ObjectCompilation, ObjectLaunch
 from sectorwise.launch.config import BufferArgument, LaunchConfig, ScalarArgument
 from sectorwise.launch.dtypes import ELEMENT_TYPES, LONG_NAMES
+from sectorwise.launch.sharing import share_buffers
 
 TESTED_VERSIONS: Final = ("0.30.4",)
 _INSTALL = "pip install 'sectorwise[numba]' brings it; no GPU is needed"
@@ -56,7 +57,7 @@ def compile_numba(kernel: Any, launch: ObjectLaunch, target: str) -> tuple[Objec
     if launch.block is None:
         raise ArgumentError(f"{launch.origin}: {name} needs threads: {name}[blocks, threads](...)")
     arguments = [word for key, value in values for word in _pass(key, value)]
-    config = LaunchConfig(name, (x, y, z), launch.block, launch.dynamic_shared_bytes, tuple(arguments))
+    config = LaunchConfig(name, (x, y, z), launch.block, launch.dynamic_shared_bytes, share_buffers(arguments))
     return (ObjectCompilation(compilation, config),)
 
 

@@ -17,6 +17,7 @@ from sectorwise.frontends.base import Compilation
 from sectorwise.frontends.objects import ObjectCompilation, ObjectLaunch
 from sectorwise.launch.config import BufferArgument, Contents, LaunchConfig, PointerArgument, ScalarArgument
 from sectorwise.launch.dtypes import ELEMENT_TYPES
+from sectorwise.launch.sharing import share_buffers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -251,7 +252,7 @@ def _make_launch(compiled: Any, launch: ObjectLaunch, bound: Mapping[str, object
         grid=(blocks[0], blocks[1], blocks[2]),
         block=(threads, 1, 1),
         dynamic_shared_bytes=metadata.shared,
-        arguments=tuple(_share_buffers(arguments)),
+        arguments=share_buffers(arguments),
         case=label,
     )
 
@@ -274,16 +275,3 @@ def _make_scratch(size_bytes: int, blocks: int, name: str) -> BufferArgument | S
     if not size_bytes:
         return ScalarArgument(0, "u64", name)
     return BufferArgument("u8", size_bytes * blocks, Contents(), name)
-
-
-def _share_buffers(arguments: list[Any]) -> Iterator[Any]:
-    """Pass one buffer for two arguments that are the same array."""
-    known: dict[int, str] = {}
-    for argument in arguments:
-        array = argument.contents.array if isinstance(argument, BufferArgument) else None
-        if array is not None and id(array) in known:
-            yield PointerArgument(known[id(array)], 0, argument.name)
-            continue
-        if array is not None:
-            known[id(array)] = argument.name
-        yield argument

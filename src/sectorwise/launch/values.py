@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from sectorwise.errors import ArgumentError
+from sectorwise.launch.addresses import ALIGNMENT_BYTES
 from sectorwise.launch.config import BufferArgument, Contents, ScalarArgument
 from sectorwise.launch.dtypes import LONG_NAMES
 from sectorwise.launch.notation import parse_launch
@@ -65,12 +66,20 @@ def read_value(value: object, name: str | None = None) -> object:
         case int() | float():
             return ScalarArgument(value, None, name)
     kind = type(value)
-    top = kind.__module__.partition(".")[0]
-    if top == "torch" and hasattr(value, "data_ptr"):
+    tops = {base.__module__.partition(".")[0] for base in kind.__mro__}
+    if "torch" in tops and hasattr(value, "data_ptr"):
         return _read_tensor(value, name)
-    if top == "numpy":
+    if "numpy" in tops:
         return _read_numpy(value, name)
     return value
+
+
+def describe_value(value: object) -> str:
+    """What of a Python value decides how a launch of it runs, contents of arrays apart: shape, type, number."""
+    shape = getattr(value, "shape", None)
+    if shape is not None and hasattr(value, "dtype"):
+        return f"{value.dtype}{tuple(shape)}"
+    return repr(value)
 
 
 def _read_notation(text: str, name: str | None) -> Argument:
@@ -94,6 +103,13 @@ def _read_array(array: npt.NDArray[np.generic], dtype: str, name: str | None) ->
 
     if any(step < 0 for step in array.strides):
         raise ArgumentError(f"argument {name or ''}: an array that lies backwards cannot be passed: copy it first")
+    owner: object = array
+    while isinstance(getattr(owner, "base", None), np.ndarray):
+        owner = getattr(owner, "base", None)
+    begin = array.__array_interface__["data"][0] - np.asarray(owner).__array_interface__["data"][0]
+    if begin % ALIGNMENT_BYTES:
+        message = f"an array that begins {begin} bytes inside another one cannot be passed: pass a copy, or the whole"
+        raise ArgumentError(f"argument {name or ''}: {message}")
     steps = [step // array.itemsize for step in array.strides]
     count = 1 + sum((size - 1) * step for size, step in zip(array.shape, steps, strict=True))
     if array.size == 0:

@@ -115,7 +115,10 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The first wrong access of an instruction, and how many lanes did likewise over the launch."""
+    """The first wrong access of an instruction, and how many lanes did likewise over the launch.
+
+    `certainty` is that of the instruction's addresses, its guard and the way to it; the message says what is not exact.
+    """
 
     kind: FaultKind
     instruction: int
@@ -126,6 +129,7 @@ class Fault:
     width_bytes: int
     occurrences: int
     message: str
+    certainty: Certainty = Certainty.EXACT
 
 
 @dataclass(frozen=True, slots=True)

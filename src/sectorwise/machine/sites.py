@@ -201,14 +201,17 @@ def record_silent(counter: SiteCounter, warps: int) -> None:
     counter.executed += warps
 
 
+def judge_doubts(doubts: int) -> Certainty:
+    """How sure a count is of which these flags are all that was uncertain."""
+    if doubts & ORDERED:
+        return Certainty.SCHEDULE_DEPENDENT
+    return Certainty.ASSUMED if doubts else Certainty.EXACT
+
+
 def close_site(counter: SiteCounter, unknown_because: str | None) -> Site:
     """The site as the execution reports it."""
-    certainty = Certainty.EXACT
-    if counter.doubts & ORDERED:
-        certainty = Certainty.SCHEDULE_DEPENDENT
-    elif counter.doubts:
-        certainty = Certainty.ASSUMED
-    elif counter.modelled:
+    certainty = judge_doubts(counter.doubts)
+    if certainty is Certainty.EXACT and counter.modelled:
         certainty = Certainty.MODELLED
     elif counter.sampled:
         certainty = Certainty.SAMPLED

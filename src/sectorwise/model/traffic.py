@@ -232,16 +232,22 @@ def _fit_to_counts(flow: Flow, parts: _Parts) -> Flow:
     def scale(counts: Mapping[int, float], factors: Mapping[int, float]) -> dict[int, float]:
         return {instruction: count * factors.get(instruction, 1.0) for instruction, count in counts.items()}
 
+    read = scale(flow.read, by_filled)
+    dram_read = scale(flow.dram_read, by_asked)
+    merged = sum(flow.read.values()) / sum(flow.filled.values()) if flow.filled else 1.0
+    for instruction in (loads & parts.seen) - set(flow.asked):
+        read[instruction] = asked[instruction] * (1 - parts.l1.hit_share(instruction)) * merged
+        dram_read[instruction] = min(read[instruction], parts.window.count_distinct(instruction))
     stores = [site for site in parts.sites if site.access.operation is Operation.STORE]
     by_stored = sum(_count_asked(site) for site in stores) / flow.stored if stores and flow.stored else 1.0
     return replace(
         flow,
         kept_writes=flow.kept_writes * by_stored,
         dram_written=flow.dram_written * by_stored,
-        read=scale(flow.read, by_filled),
+        read=read,
         crossed=scale(flow.crossed, by_asked),
         kept_reads=scale(flow.kept_reads, by_asked),
-        dram_read=scale(flow.dram_read, by_asked),
+        dram_read=dram_read,
         dram_lone=scale(flow.dram_lone, by_asked),
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sectorwise.device import load_device
 from sectorwise.report.concurrency import write_concurrency
+from sectorwise.report.configs import write_configs
 from sectorwise.report.figures import name_operation, write_bytes
 from sectorwise.report.findings import write_findings
 from sectorwise.report.page import Page, Role, clip, fold, measure, paint, tidy
@@ -41,6 +42,7 @@ def render(analysis: Analysis, page: Page | None = None) -> str:
     lines = [_write_title(analysis, page)]
     for kernel in analysis.kernels:
         lines += ["", *_write_kernel(analysis, kernel, page)]
+    lines += write_configs(analysis.kernels, page)
     lines += ["", *_write_legend(analysis, page)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 

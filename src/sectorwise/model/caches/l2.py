@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from sectorwise.model.caches.lines import COUNT_OF_BITS, LINE_BYTES, Role, hash_lines
+from sectorwise.model.caches.lines import COUNT_OF_BITS, LINE_BYTES, SECTORS_IN_LINE, Role, hash_lines
 from sectorwise.model.caches.sets import CacheSet, Entry
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ _PAIRS: Final = tuple((3 if bits & 3 else 0) | (12 if bits & 12 else 0) for bits
 
 _HALVES: Final = frozenset({3, 12})
 """Sectors that lie in one half of a line, its other half not asked for at the time."""
-
-SECTORS_IN_LINE: Final = 4
 
 PAIR_BYTES: Final = 256
 """What a hint may ask for at most: the line and its neighbour."""

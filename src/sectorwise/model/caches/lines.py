@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Lanes = npt.NDArray[np.bool_]
 
 _SECTOR_SHIFT: Final = 5
-_SECTORS_IN_LINE: Final = 4
+SECTORS_IN_LINE: Final = 4
 _ROW_SHIFT: Final = 48
 """Above the bits of an address, so that a row number and a sector number fit one sortable integer."""
 
@@ -211,10 +211,10 @@ def fold_requests(
     """
     sectors = addresses >> _SECTOR_SHIFT
     first = sectors[:, :1]
-    alike = active.all() and bool((first % _SECTORS_IN_LINE == first[0] % _SECTORS_IN_LINE).all())
+    alike = active.all() and bool((first % SECTORS_IN_LINE == first[0] % SECTORS_IN_LINE).all())
     if alike and bool((sectors - first == sectors[:1] - first[0]).all()):
         _, lines, bits = _fold(sectors[:1], active[:1])
-        shifts = (first - first[0]) // _SECTORS_IN_LINE
+        shifts = (first - first[0]) // SECTORS_IN_LINE
         rows = np.repeat(np.arange(len(sectors)), lines.size)
         return rows, (lines + shifts).ravel(), np.tile(bits, len(sectors))
     return _fold(sectors, active)
@@ -225,9 +225,9 @@ def _fold(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     row, lane = np.nonzero(active)
     keys = np.unique((row << _ROW_SHIFT) | sectors[row, lane])
-    lines = keys // _SECTORS_IN_LINE
+    lines = keys // SECTORS_IN_LINE
     begins = np.flatnonzero(np.concatenate([[True], lines[1:] != lines[:-1]]))
-    bits = np.add.reduceat(1 << keys % _SECTORS_IN_LINE, begins)
+    bits = np.add.reduceat(1 << keys % SECTORS_IN_LINE, begins)
     lines = lines[begins]
     return lines >> (_ROW_SHIFT - 2), lines & ((1 << (_ROW_SHIFT - 2)) - 1), bits
 

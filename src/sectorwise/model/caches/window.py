@@ -10,7 +10,7 @@ import numpy as np
 from sectorwise.launch.config import Contents
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.machine.numpy_engine import open_tally, run_blocks
-from sectorwise.model.caches.lines import MOST_LINES, Lines, record_lines
+from sectorwise.model.caches.lines import MOST_LINES, SECTORS_IN_LINE, Lines, record_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +25,8 @@ MOST_INSTRUCTIONS: Final = 1_500_000
 
 MOST_BLOCKS: Final = 4_096
 """Blocks whose place is looked up one by one where they are taken to be alike."""
+
+MOST_DISTINCT: Final = 1_000_000
 
 WANTED_WAVES: Final = 4
 
@@ -55,6 +57,21 @@ class Window:
         """Requests of the busiest warp of each block, at least one."""
         lengths = np.maximum(self.lines.positions, 1).astype(np.int64)
         return lengths if self.shifts is None else np.full(self.blocks, lengths[0])
+
+    def count_distinct(self, instruction: int) -> int:
+        """Sectors that the instruction touches in all blocks together; at most so many where that is much work."""
+        lines = self.lines
+        rows = np.flatnonzero(lines.instruction == instruction)
+        touched = np.concatenate(
+            [lines.line[rows][lines.sectors[rows] >> bit & 1 > 0] * SECTORS_IN_LINE + bit for bit in range(4)]
+        )
+        touched = np.unique(touched)
+        if self.shifts is None or self.slots is None:
+            return touched.size
+        shifts = np.unique(self.shifts[:, self.slots[instruction]])
+        if touched.size * shifts.size > MOST_DISTINCT:
+            return touched.size * shifts.size
+        return np.unique(touched[:, None] + shifts[None, :]).size
 
     def gather(
         self, blocks: npt.NDArray[np.int64], keep: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]

@@ -6,18 +6,34 @@ import { costOf, largest, lineCost } from "./model.js";
 
 const TOKENS = { k: "k", t: "ty", c: "c", p: "p", s: "s", n: "num", f: "fn", b: "bi" };
 
-// Rows of every file that has a line with a cost; `open(key)` is called for a row that is chosen.
-export function drawSource(kernel, data, metric, address, open) {
+const ROWS = 200;
+
+// Rows in tables of so many, which the browser lays out when they come into view: a kernel may have thousands.
+// `widths` are those of the columns before and after the text, `longest` the text's most characters.
+function stack(rows, name, widths, longest) {
+  const parts = [];
+  const room = widths.filter((width) => width !== null).join(" + ");
+  for (let first = 0; first < rows.length; first += ROWS) {
+    const some = rows.slice(first, first + ROWS);
+    const columns = h("colgroup", {}, widths.map((width) => h("col", width === null ? {} : { style: `width:${width}` })));
+    const style = `min-width:calc(${room} + ${longest + 3}ch);contain-intrinsic-height:auto ${19 * some.length}px`;
+    parts.push(h("div", { class: "stack", style }, h("table", { class: "lines", "aria-label": name }, columns, h("tbody", {}, some))));
+  }
+  return parts;
+}
+
+// Rows of every file that has a line with a cost.
+export function drawSource(kernel, data, metric, address) {
   const files = sourceFiles(kernel, data);
   const most = largest([...kernel.lines.values()].map((line) => lineCost(line, metric)));
   const parts = [];
   for (const file of files) {
     const pieces = data.files[file];
     if (files.length > 1 || !pieces) parts.push(h("div", { class: "file" }, pieces ? file : `${file} (source not found: line numbers only)`));
-    const body = h("tbody");
     const numbers = pieces ? pieces.map((_, at) => at + 1) : [...kernel.lines.values()].filter((line) => line.file === file).map((line) => line.line).sort((a, b) => a - b);
-    for (const number of numbers) body.append(drawLine(kernel, file, number, pieces ? pieces[number - 1] : [], { metric, most, address, open }));
-    parts.push(h("table", { class: "lines", "aria-label": `Source ${file}` }, body));
+    const rows = numbers.map((number) => drawLine(kernel, file, number, pieces ? pieces[number - 1] : [], { metric, most, address }));
+    const longest = pieces ? Math.max(...pieces.map(measure)) : 0;
+    parts.push(...stack(rows, `Source ${file}`, ["4.6em", "var(--heat)", null, "5.5em"], longest));
   }
   const without = kernel.lines.get("");
   if (without && without.sites.length) parts.push(h("div", { class: "notice" }, `${without.sites.length} memory instructions have no line: see the SASS view.`));
@@ -31,7 +47,14 @@ export function sourceFiles(kernel, data) {
   return [...named].sort((a, b) => (b === data.source) - (a === data.source) || (a < b ? -1 : 1));
 }
 
-function drawLine(kernel, file, number, pieces, { metric, most, address, open }) {
+// Columns that the pieces of a line take, tabs as four.
+function measure(pieces) {
+  let columns = 0;
+  for (let at = 1; at < pieces.length; at += 2) columns += pieces[at].length + 3 * (pieces[at].split("\t").length - 1);
+  return columns;
+}
+
+function drawLine(kernel, file, number, pieces, { metric, most, address }) {
   const key = `${file}:${number}`;
   const line = kernel.lines.get(key);
   const hot = line && (line.sites.length || line.ns);
@@ -43,9 +66,7 @@ function drawLine(kernel, file, number, pieces, { metric, most, address, open })
   const marks = codes.map((code) => h("span", { class: `tag ${code.split(" ")[1]}` }, code.split(" ")[0]));
   if (line && line.sites.some((site) => site.unknown_because)) marks.push(h("span", { class: "tag unknown" }, "unknown"));
   const shown = hot ? h("a", { href: address({ line: key }) }, String(number)) : String(number);
-  const row = h("tr", { class: hot ? "hot" : null, "data-key": key }, h("td", { class: "n" }, shown), h("td", { class: "h" }, drawHeat(lineCost(line, metric), metric, most)), text, h("td", { class: "w" }, marks));
-  if (hot) row.addEventListener("click", (event) => open(event, { line: key }));
-  return row;
+  return h("tr", { class: hot ? "hot" : null, "data-key": key }, h("td", { class: "n" }, shown), h("td", { class: "h" }, drawHeat(lineCost(line, metric), metric, most)), text, h("td", { class: "w" }, marks));
 }
 
 export function drawHeat(cost, metric, most) {
@@ -63,30 +84,28 @@ export function drawHeat(cost, metric, most) {
   return h("div", { class: `heat${excess ? " bad" : ""}`, title }, bars, h("span", { class: "v" }, tail && metric !== "time" ? tail.trim() : text));
 }
 
-export function drawSass(kernel, data, metric, address, open) {
+export function drawSass(kernel, data, metric, address) {
   const most = largest(kernel.rows.map((row) => rowCost(row, metric)));
-  const body = h("tbody");
-  kernel.rows.forEach((row) => {
+  const rows = kernel.rows.map((row) => {
     const hot = row.site !== null;
     const offset = hot ? h("a", { href: address({ site: row.site.number }) }, row.offset) : row.offset;
     const place = row.place ? `${row.place[0].split("/").pop()}:${row.place[1]}` : "";
     const codes = hot ? row.site.findings.map((finding) => h("span", { class: `tag ${finding.severity}` }, finding.code)) : [];
     if (hot && row.site.unknown_because) codes.push(h("span", { class: "tag unknown" }, "unknown"));
-    const shown = h(
+    return h(
       "tr",
       { class: hot ? "hot" : row.issued ? null : "off", "data-site": hot ? row.site.number : null },
       h("td", { class: "n" }, offset),
       h("td", { class: "h" }, drawHeat(rowCost(row, metric), metric === "time" ? "issued" : metric, most)),
-      metric === "time" ? null : h("td", { class: "i", title: "warps that issued it" }, row.issued ? count(row.issued) : "–"),
+      h("td", { class: "i", title: "warps that issued it" }, metric === "time" ? null : row.issued ? count(row.issued) : "–"),
       h("td", { class: "t" }, colorSass(row.sass)),
       h("td", { class: "w" }, codes),
       h("td", { class: "l" }, place),
     );
-    if (hot) shown.addEventListener("click", (event) => open(event, { site: row.site.number }));
-    body.append(shown);
   });
-  const table = h("table", { class: "lines", "aria-label": "SASS" }, body);
-  return kernel.whole ? [table] : [h("div", { class: "notice" }, "Only the memory instructions are known here."), table];
+  const widths = ["6.2em", "var(--heat)", metric === "time" ? "0px" : "7.5em", null, "5.5em", "12em"];
+  const tables = stack(rows, "SASS", widths, Math.max(0, ...kernel.rows.map((row) => row.sass.length)));
+  return kernel.whole ? tables : [h("div", { class: "notice" }, "Only the memory instructions are known here."), ...tables];
 }
 
 // Of an instruction no time is known: how often it was issued stands in for it.

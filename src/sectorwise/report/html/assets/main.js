@@ -69,11 +69,13 @@ function act(change) {
   else history.replaceState(null, "", next), update();
 }
 
-function open(event, change) {
-  if (event.target.closest("a") && (event.ctrlKey || event.metaKey || event.shiftKey)) return;
-  if (window.getSelection && String(window.getSelection()).length) return;
+// A click anywhere in a row that costs something chooses it; text that was marked with the mouse stays marked.
+function openRow(event) {
+  const row = event.target.closest("tr.hot");
+  if (!row || (event.target.closest("a") && (event.ctrlKey || event.metaKey || event.shiftKey))) return;
+  if (String(window.getSelection())) return;
   event.preventDefault();
-  act(change);
+  act(row.dataset.site !== undefined ? { site: Number(row.dataset.site) } : { line: row.dataset.key });
 }
 
 // ---------------------------------------------------------------- drawing
@@ -99,7 +101,7 @@ function drawKernel(kernel) {
     drawTiles(kernel),
     h("div", { class: "cards" }, drawCards(kernel, data.device, data.words)),
     drawFindings(kernel),
-    h("div", { class: "work" }, h("section", { class: "code", "aria-label": "Code" }, h("header", { id: "tools" }), h("div", { class: "scroll", id: "lines", tabindex: "0", role: "region", "aria-label": "Code with costs" })), h("aside", { class: "look", id: "look", tabindex: "0", "aria-label": "Chosen instruction", "aria-live": "polite" })),
+    h("div", { class: "work" }, h("section", { class: "code", "aria-label": "Code" }, h("header", { id: "tools" }), h("div", { class: "scroll", id: "lines", tabindex: "0", role: "region", "aria-label": "Code with costs", onclick: openRow })), h("aside", { class: "look", id: "look", tabindex: "0", "aria-label": "Chosen instruction", "aria-live": "polite" })),
   );
 }
 
@@ -161,7 +163,7 @@ function drawCode(kernel, wanted) {
   const gone = !files.length;
   if (gone) state.view = "sass";
   const place = byId("lines");
-  place.replaceChildren(...(state.view === "sass" ? drawSass : drawSource)(kernel, data, state.metric, address, open));
+  place.replaceChildren(...(state.view === "sass" ? drawSass : drawSource)(kernel, data, state.metric, address));
   if (gone) place.prepend(h("div", { class: "notice" }, "The source was not found: this is the SASS view alone."));
   const press = (name, value, text, disabled) => h("button", { type: "button", "aria-pressed": String(state[name] === value), "data-value": value, disabled, onclick: () => act({ [name]: value, site: state.site, line: state.line }) }, text);
   const views = h("div", { class: "tabs", id: "views", role: "group", "aria-label": "View" }, press("view", "source", "Source", gone), press("view", "sass", "SASS", false));
