@@ -17,7 +17,7 @@ from sectorwise.binding import BoundLaunch
 from sectorwise.counting.request import Operation, Space
 from sectorwise.errors import ArgumentError
 from sectorwise.findings import Evidence, Picture, Remedy, Severity
-from sectorwise.machine.execution import Certainty, FaultKind
+from sectorwise.machine.execution import Certainty, FaultKind, Sampling
 from sectorwise.model.cliffs import Step
 from sectorwise.model.concurrency import Bound
 from sectorwise.model.occupancy import Limiter
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _NAMES: Final[dict[str, Any]] = {
     each.__name__: each
     for each in (
-        *(Location, Operation, Space, Evidence, Picture, Remedy, Severity, Certainty, FaultKind),
+        *(Location, Operation, Space, Evidence, Picture, Remedy, Severity, Certainty, FaultKind, Sampling),
         *(Step, Bound, Limiter, Level, Totals, Mapping, InstructionUse, Output, PatternUse, BoundLaunch),
     )
 }

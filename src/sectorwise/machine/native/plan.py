@@ -18,7 +18,8 @@ from sectorwise.machine.native.session import collect, measure_session, open_ses
 from sectorwise.machine.native.threads import count_threads, run_shares, split_blocks
 from sectorwise.machine.native.translate import translate
 from sectorwise.machine.native.unsupported import UnsupportedError
-from sectorwise.machine.sites import SiteCounter, merge_counter
+from sectorwise.machine.site_sums import merge_counter
+from sectorwise.machine.sites import SiteCounter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

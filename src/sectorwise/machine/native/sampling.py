@@ -10,7 +10,7 @@ import numpy as np
 from sectorwise.machine.execution import Sampling
 from sectorwise.machine.native.alike import place_blocks
 from sectorwise.machine.native.plan import Counted, add_counted, count_blocks, open_counters
-from sectorwise.machine.sites import scale_counter
+from sectorwise.machine.site_sums import scale_counter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
