@@ -40,7 +40,7 @@ def test_other_names_are_refused(file: str) -> None:
 
 def test_front_ends_keep_the_agreement() -> None:
     agreed: tuple[Frontend, ...] = FRONTENDS
-    assert [frontend.name for frontend in agreed] == ["cuda", "ptx", "cubin", "library", "report"]
+    assert [frontend.name for frontend in agreed] == ["cuda", "ptx", "cubin", "python", "library", "report"]
 
 
 def test_cubin_is_taken_as_it_is() -> None:
