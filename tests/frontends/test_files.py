@@ -22,6 +22,8 @@ MEASURED = Path(__file__).parents[1] / "measured" / "h200"
         ("b.cuh", "cuda"),
         ("c.sm_90.cubin", "cubin"),
         ("e.ptx", "ptx"),
+        ("k.py", "python"),
+        ("k.py::scale", "python"),
         ("f.so", "library"),
         ("libg.so.2", "library"),
         ("h.whl", "library"),
