@@ -3,10 +3,11 @@
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+MORE   := $(VENV)/.frameworks
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$python -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 
-.PHONY: demo test check setup clean
+.PHONY: demo test test-browser check setup clean
 .DEFAULT_GOAL := test
 
 # The main job on an example that is slow on purpose.
@@ -14,8 +15,12 @@ demo: $(READY)
 	@$(BIN)/sectorwise check examples/transpose.cu
 
 # All checks; what pytest prints comes last.
-test: check
+test: check $(MORE)
 	@$(BIN)/pytest --numprocesses=auto
+
+# The pages, in a real browser: Debian's `chromium`, or the one that CHROMIUM names.
+test-browser: $(READY)
+	@$(BIN)/pytest tests/browser
 
 check: $(READY)
 	@$(BIN)/ruff check --quiet
@@ -31,6 +36,12 @@ $(READY): pyproject.toml constraints.txt
 	@echo "installing into $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+# Triton, Numba and CuPy: large, and needed by their tests alone.
+$(MORE): $(READY)
+	@echo "installing Triton, Numba and CuPy into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[triton,numba,cupy]'
 	@touch $@
 
 clean:

@@ -1,58 +1,160 @@
-"""Turns measured launches into a table of how long each engine takes: `python -m benchmarks.measure [row ...]`."""
+"""Turns measured launches and command lines into a table of what they take: `python -m benchmarks.measure`.
+
+All times are medians of processor time, user and system together, so that other work on the machine disturbs them
+little; on a quiet machine with several cores what a person waits for is less, never more.
+"""
 
 from __future__ import annotations
 
 import os
+import resource
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.rows import ROWS, bind_row
+from benchmarks.rows import FOLDER, bind_row
+from benchmarks.sources import DIVERGENT, LONG, bind_source
 from sectorwise.machine import numpy_engine
 from sectorwise.machine.execution import ExecutionOptions
+from sectorwise.machine.native.compiler import compile_module, find_host
+from sectorwise.machine.native.flow import find_flow
+from sectorwise.machine.native.plan import make_module
+from sectorwise.machine.native.translate import translate
 from sectorwise.machine.native_engine import execute_native
+from sectorwise.machine.program import decode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from sectorwise.binding import BoundLaunch
 
 ROUNDS = 5
-REFERENCE_LANES = 200_000_000
-"""Launches of more lane-instructions than this are not run by the reference engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One line: what was done, what it took, what it may take (empty: no goal)."""
+
+    what: str
+    took: str
+    goal: str = ""
 
 
 def measure(run: Callable[[], object], rounds: int = ROUNDS) -> float:
-    """Median of wall-clock seconds."""
+    """Median of seconds of processor time in this process."""
     times = []
     for _ in range(rounds):
-        begin = time.perf_counter()
+        begin = time.process_time()
         run()
-        times.append(time.perf_counter() - begin)
+        times.append(time.process_time() - begin)
     return statistics.median(times)
 
 
-def measure_row(row: str) -> str:
-    """One line of the table: seconds with code made, with code kept, with all values; rates; the reference."""
-    bound, options = bind_row(row), ExecutionOptions()
-    os.environ["SECTORWISE_CACHE_DIR"] = "off"
-    cold = measure(lambda: execute_native(bound, options), 3)
+def measure_command(arguments: Sequence[str], cache: str, rounds: int = ROUNDS) -> float:
+    """Median of seconds of processor time that a command takes."""
+    times = []
+    for _ in range(rounds):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        environment = {**os.environ, "SECTORWISE_CACHE_DIR": cache}
+        subprocess.run([sys.executable, *arguments], check=True, capture_output=True, env=environment)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return statistics.median(times)
+
+
+def measure_start() -> list[Measured]:
+    """What a person waits for before anything is done."""
+    bare = measure_command(["-c", ""], "off")
+    loaded = measure_command(["-c", "import sectorwise"], "off")
+    shown = measure_command(["-m", "sectorwise", "--help"], "off")
+    return [
+        Measured("`import sectorwise`, without the interpreter's own start", f"{loaded - bare:.2f} s", "0.15 s"),
+        Measured("`sectorwise --help`", f"{shown:.2f} s", "0.2 s"),
+    ]
+
+
+def measure_check() -> list[Measured]:
+    """The whole command on a product of matrices in shared memory, 49 million lane-instructions."""
+    cubin, launches = FOLDER / "gemm.sm_90.cubin", FOLDER / "gemm.json"
+    command = ["-m", "sectorwise", "check", str(cubin), "--launches", str(launches), "--kernel", "k_mm_tile16"]
+    cold = measure_command(command, "off")
+    with tempfile.TemporaryDirectory() as folder:
+        measure_command(command, folder, 1)
+        warm = measure_command(command, folder)
+    return [
+        Measured("`check` of `k_mm_tile16`, nothing in the cache", f"{cold:.2f} s", "0.8 s"),
+        Measured("the same from the cache", f"{warm:.2f} s", "0.5 s"),
+    ]
+
+
+def measure_compiling() -> list[Measured]:
+    """Machine code for a long kernel, all values computed."""
+    bound = bind_source(LONG)
+    host = find_host()
+    if host is None:
+        return []
+
+    def build() -> object:
+        flow = find_flow(decode(bound.kernel))
+        banks = {bank: len(content) for bank, content in bound.banks.items()}
+        return compile_module(make_module(translate(decode(bound.kernel), flow, banks, None)), host, 0)
+
+    count = len(bound.kernel.instructions)
+    return [Measured(f"machine code of {count:,} SASS instructions", f"{measure(build, 3):.2f} s", "2 s for 2,000")]
+
+
+def measure_rates() -> list[Measured]:
+    """Lane-instructions a second of one core: masks, bounds, every request counted, every value computed."""
+    found = []
+    for name, bound in (("k_mm_tile16", bind_row("gemm:k_mm_tile16")), ("divergent loops", bind_source(DIVERGENT))):
+        lanes, seconds = _measure_rate(bound)
+        found.append(
+            Measured(f"{name}: {lanes / 1e6:,.0f} million lane-instructions", f"{lanes / seconds / 1e6:,.0f} M/s")
+        )
+    bound = bind_row("gemm:k_mm_swapped")
+    lanes = int(execute_native(bound, ExecutionOptions()).lanes.sum())
+    seconds = measure(lambda: numpy_engine.execute(bound, ExecutionOptions()), 1)
+    found.append(Measured("the reference engine, k_mm_swapped", f"{lanes / seconds / 1e6:,.0f} M/s"))
+    return found
+
+
+def _measure_rate(bound: BoundLaunch) -> tuple[int, float]:
+    """Lane-instructions, and the seconds that all blocks take whose values are asked for, their code at hand."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ["SECTORWISE_CACHE_DIR"] = folder
-        lanes = int(execute_native(bound, options).lanes.sum())
-        warm = measure(lambda: execute_native(bound, options))
-        reference = "-"
-        if lanes <= REFERENCE_LANES:
-            reference = f"{measure(lambda: numpy_engine.execute(bound, options), 1):9.3f}"
-    return f"{row:40} {lanes / 1e6:12,.1f} {cold:9.3f} {warm:9.3f} {lanes / warm / 1e6:12,.0f} {reference:>10}"
+        lanes = int(execute_native(bound, ExecutionOptions()).lanes.sum())
+
+        def run() -> object:
+            return execute_native(bound, ExecutionOptions()).read_buffer(0)
+
+        run()
+        counts_alone = measure(lambda: execute_native(bound, ExecutionOptions()))
+        return lanes, measure(run) - counts_alone
+
+
+def measure_all() -> list[Measured]:
+    """All of it."""
+    return [*measure_start(), *measure_check(), *measure_compiling(), *measure_rates()]
+
+
+def describe_machine() -> str:
+    """The processor in words."""
+    text = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
+    names = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")]
+    vectors = "AVX-512" if "avx512f" in text else "AVX2" if "avx2" in text else "no AVX2"
+    return f"{len(names) or os.cpu_count()} cores, {names[0] if names else 'unknown processor'}, {vectors}"
 
 
 def main() -> None:
     """Prints the table."""
-    head = f"{'launch':40} {'M lane-ins.':>12} {'cold s':>9} {'cached s':>9} {'M/s cached':>12} {'reference s':>10}"
-    sys.stdout.write(head + "\n")
-    for row in sys.argv[1:] or ROWS:
-        sys.stdout.write(measure_row(row) + "\n")
+    sys.stdout.write(describe_machine() + "\n")
+    for line in measure_all():
+        sys.stdout.write(f"{line.what:62} {line.took:>10}  {line.goal}\n")
         sys.stdout.flush()
 
 

@@ -9,7 +9,8 @@ Several launch files are recorded by one run of the profiler; then the output is
 
 The launch file is a JSON object `{"source": "copies.cu", "cases": [...]}`, a case an object with `name`, `kernel`,
 `grid`, `block`, `shared` and `args`. An argument is `{"kind": "buffer", "dtype", "size", "init"}` (init: zeros,
-arange, perm:SEED, uniform:SEED) or `{"kind": "scalar", "dtype", "value"}`. The kernels are read from
+arange, perm:SEED, uniform:SEED[:BELOW]), `{"kind": "scalar", "dtype", "value"}` or, of eight-byte fields,
+`{"kind": "struct", "fields": [...]}`. The kernels are read from
 `<source without suffix>.sm_90.cubin` beside the launch file, or from --cubin; where there is none, nvcc compiles the
 source. Every case gains a `measured` object: what the launch was given (`launch`), counters of the whole launch
 (`totals`), and the profiler's source view, one entry a memory instruction in program order (`memory_instructions`).
@@ -130,19 +131,20 @@ class Driver:
 def fill_buffer(argument: dict[str, Any]) -> np.ndarray:
     """Make the contents of a buffer argument: an array of its dtype and size."""
     size, dtype = argument["size"], np.dtype(argument["dtype"])
-    kind, _, seed = argument.get("init", "zeros").partition(":")
+    kind, *numbers = argument.get("init", "zeros").split(":")
+    seed, *below = (int(number) for number in numbers) if numbers else (0,)
     match kind:
         case "zeros" | "noise":
             return np.zeros(size, dtype)
         case "arange":
             return np.arange(size).astype(dtype)
         case "perm":
-            return np.random.default_rng(int(seed)).permutation(size).astype(dtype)
+            return np.random.default_rng(seed).permutation(size).astype(dtype)
         case "uniform":
-            random = np.random.default_rng(int(seed))
+            random = np.random.default_rng(seed)
             if dtype.kind == "f":
                 return random.random(size, dtype=np.float32).astype(dtype)
-            return random.integers(0, min(2**31, np.iinfo(dtype).max), size).astype(dtype)
+            return random.integers(0, below[0] if below else min(2**31, np.iinfo(dtype).max), size).astype(dtype)
         case _:
             raise ValueError(
                 f"unknown contents {argument['init']!r}: expected zeros, arange, perm:SEED or uniform:SEED"
@@ -161,25 +163,29 @@ def launch_files(launches: list[Path], cubins: list[Path]) -> tuple[str, list[li
     return driver.device, places
 
 
+def pack_argument(driver: Driver, argument: dict[str, Any], buffers: list[ctypes.c_uint64]) -> bytes:
+    """Return the bytes of an argument; what it allocates is added to `buffers`. A struct has fields of eight bytes."""
+    match argument["kind"]:
+        case "scalar":
+            data: bytes = np.dtype(argument["dtype"]).type(argument["value"]).tobytes()
+            return data
+        case "struct":
+            return b"".join(pack_argument(driver, member, buffers) for member in argument["fields"])
+    contents, address = fill_buffer(argument), ctypes.c_uint64()
+    driver.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(contents.nbytes, 1)))
+    driver.call("cuMemcpyHtoD_v2", address, contents.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(contents.nbytes))
+    buffers.append(address)
+    return bytes(address)
+
+
 def launch_case(driver: Driver, module: ctypes.c_void_p, case: Case) -> list[int]:
     """Launch one case with fresh buffers; return their addresses."""
     function = ctypes.c_void_p()
     driver.call("cuModuleGetFunction", ctypes.byref(function), module, case["kernel"].encode())
     if case["shared"] > 48 * 1024:
         driver.call("cuFuncSetAttribute", function, 8, case["shared"])  # MAX_DYNAMIC_SHARED_SIZE_BYTES
-    values: list[Any] = []
     buffers: list[ctypes.c_uint64] = []
-    for argument in case["args"]:
-        if argument["kind"] == "scalar":
-            values.append(np.dtype(argument["dtype"]).type(argument["value"]).tobytes())
-            continue
-        contents, address = fill_buffer(argument), ctypes.c_uint64()
-        driver.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(contents.nbytes, 1)))
-        driver.call(
-            "cuMemcpyHtoD_v2", address, contents.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(contents.nbytes)
-        )
-        values.append(bytes(address))
-        buffers.append(address)
+    values = [pack_argument(driver, argument, buffers) for argument in case["args"]]
     held = [ctypes.create_string_buffer(value, len(value)) for value in values]
     pointers = (ctypes.c_void_p * len(held))(*[ctypes.cast(value, ctypes.c_void_p) for value in held])
     driver.call("cuLaunchKernel", function, *case["grid"], *case["block"], case["shared"], None, pointers, None)

@@ -10,7 +10,9 @@ and what was compiled once is not compiled again. Of a folder with more files th
 from __future__ import annotations
 
 import argparse
+import csv
 import hashlib
+import io
 import json
 import multiprocessing
 import subprocess
@@ -24,7 +26,7 @@ from typing import Any
 from tools.survey.analyse import survey_cubin
 
 COMPILE_S = 120
-ANALYSE_S = 240
+ANALYSE_S = 900
 
 
 def compile_file(path: Path, target: str, includes: list[Path]) -> bytes | None:
@@ -85,6 +87,18 @@ def print_table(rows: list[dict[str, Any]]) -> None:
             print(row["target"], row["file"][-50:], row["kernel"][:40], row["outcome"], row["detail"][:150])
 
 
+COLUMNS = ("file", "kernel", "target", "outcome", "executed_pct", "memory", "analysed", "unknown", "not_issued")
+
+
+def write_table(rows: list[dict[str, Any]]) -> str:
+    """A line for each kernel, with commas between `COLUMNS`."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows([row[name] for name in COLUMNS] for row in rows if "kernel" in row)
+    return text.getvalue()
+
+
 def write_page(rows: list[dict[str, Any]]) -> str:
     """The results as a page of documentation."""
     kernels = [row for row in rows if "kernel" in row]
@@ -94,16 +108,19 @@ def write_page(rows: list[dict[str, Any]]) -> str:
     outcomes = ", ".join(f"{count} {name}" for name, count in Counter(row["outcome"] for row in kernels).items())
     lines = f"""# Public kernels that nobody here wrote
 
-{len(kernels):,} kernels of public repositories, compiled as they are and launched with guessed arguments (sizes and
-shapes that are usual). `python -m tools.survey_kernels` makes this page; only names and results are kept.
+{len(kernels):,} kernels of public repositories, each counted once for each architecture that it was compiled for, as it
+is (nvcc 13.0, `-cubin`), and launched with guessed arguments: sizes and shapes that are usual, buffers of 4 MiB.
+`python -m tools.survey_kernels` makes this page and [public-kernels.csv](public-kernels.csv), which has every kernel;
+only names and numbers are kept. Files that need more than nvcc finds here do not compile, and are left out.
 
-- outcomes: {outcomes}
-- memory instructions: {sums["memory"]:,} = {sums["analysed"]:,} analysed + {sums["unknown"]:,} unknown +
-  {sums["not_issued"]:,} not issued
+- outcomes: {outcomes} (*step limit*: the guessed launches would run more than 100,000 instructions a warp)
+- memory instructions in the disassembly:
+  {sums["memory"]:,} = {sums["analysed"]:,} analysed + {sums["unknown"]:,} unknown + {sums["not_issued"]:,} not issued;
+  unknown {100 * sums["unknown"] / max(1, sums["memory"]):.1f} %
 - share of the instructions executed: {share:.0f} % (median)
 
-| repository | target | kernels | crashes | memory | unknown | not issued | opcodes not known |
-|---|---|--:|--:|--:|--:|--:|---|""".splitlines()
+| repository | target | kernels | crashes | memory | unknown | not issued | executed | opcodes not known |
+|---|---|--:|--:|--:|--:|--:|--:|---|""".splitlines()
     groups = sorted({("/".join(row["file"].split("/")[:2]), row["target"]) for row in kernels})
     for repository, target in groups:
         here = [row for row in kernels if row["file"].startswith(repository + "/") and row["target"] == target]
@@ -111,13 +128,15 @@ shapes that are usual). `python -m tools.survey_kernels` makes this page; only n
         lines.append(
             f"| {repository} | {target} | {len(here)} | {sum(row['outcome'] == 'crash' for row in here)}"
             f" | {sum(row['memory'] for row in here):,} | {sum(row['unknown'] for row in here):,}"
-            f" | {sum(row['not_issued'] for row in here):,} | {' '.join(opcodes)} |"
+            f" | {sum(row['not_issued'] for row in here):,}"
+            f" | {median(row['executed_pct'] for row in here if row['outcome'] == 'ok'):.0f} % | {' '.join(opcodes)} |"
         )
-    lines += ["", "## Kernels with something unknown", "", "| file | kernel | target | what |", "|---|---|---|---|"]
+    lines += ["", "## Kernels with something unknown, or not run to their end", ""]
+    lines += ["| file | kernel | target | unknown | what |", "|---|---|---|--:|---|"]
     for row in kernels:
         if row["outcome"] != "ok" or row["unknown"] or row["unknown_opcodes"]:
-            what = row["detail"] if row["outcome"] == "ok" else row["outcome"]
-            lines.append(f"| {row['file']} | `{row['kernel']}` | {row['target']} | {what} |")
+            what = row["detail"].replace("|", "\\|") if row["outcome"] == "ok" else row["outcome"]
+            lines.append(f"| {row['file']} | `{row['kernel']}` | {row['target']} | {row['unknown']} | {what} |")
     return "\n".join([*lines, ""])
 
 
@@ -154,6 +173,7 @@ def main() -> int:
     print_table(rows)
     if given.page:
         given.page.write_text(write_page(rows))
+        given.page.with_suffix(".csv").write_text(write_table(rows))
     return 0
 
 

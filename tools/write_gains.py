@@ -22,8 +22,10 @@ from sectorwise.frontends.cuda import CUDA
 from sectorwise.launch.comments import find_launches
 from sectorwise.launch.config import BufferArgument, LaunchConfig, ScalarArgument
 from sectorwise.launch.dtypes import ELEMENT_TYPES
+from sectorwise.launch.files import parse_launch_file
 from sectorwise.launch.notation import parse_launch
 from sectorwise.source import read_source
+from sectorwise.version import __version__
 
 if TYPE_CHECKING:
     from sectorwise.findings import Remedy
@@ -90,6 +92,32 @@ def write_pairs(folder: Path) -> None:
     _compile(folder / "flush.cu", "flush")
 
 
+def predict(folder: Path) -> None:
+    """Write what the model says of both sides of every pair: time, and what holds it up."""
+    predicted: dict[str, Any] = {}
+    for pair in json.loads((folder / "pairs.json").read_text(encoding="utf-8"))["pairs"]:
+        predicted[pair["name"]] = {side: predict_side(folder, pair[side]) for side in ("before", "after")}
+        print(pair["name"], predicted[pair["name"]], flush=True)
+        text = json.dumps({"version": __version__, "pairs": predicted}, indent=1)
+        (folder / "predicted.json").write_text(text + "\n", encoding="utf-8")
+
+
+def predict_side(folder: Path, side: dict[str, Any]) -> dict[str, Any]:
+    """The model's time of one launch, and the counts that a remedy is chosen by."""
+    case = {key: side[key] for key in ("kernel", "grid", "block", "shared", "args")}
+    (launch,) = parse_launch_file(json.dumps({"cases": [case]}), folder / side["cubin"]).cases
+    (kernel,) = analyze(folder / side["cubin"], launch, device="h200", follow_caches=True).kernels
+    time, totals = kernel.time, kernel.totals
+    if time is None:
+        raise SystemExit(f"{side['cubin']}: no time: {kernel.limitations}")
+    return {
+        "time_ns": round(time.estimate_ns),
+        "bound": time.bound,
+        "sectors": totals.l2_theoretical_sectors,
+        "wavefronts": totals.shared_wavefronts,
+    }
+
+
 def _write_side(source: Path, launch: LaunchConfig, stem: str) -> dict[str, Any]:
     return {
         "cubin": _compile(source, stem).name,
@@ -126,6 +154,8 @@ def main(arguments: list[str]) -> None:
     match arguments:
         case ["pairs", folder]:
             write_pairs(Path(folder))
+        case ["predict", folder]:
+            predict(Path(folder))
         case _:
             raise SystemExit(__doc__)
 

@@ -12,9 +12,30 @@ from sectorwise.version import __version__
 if TYPE_CHECKING:
     # For type checkers: at run time `_Package` finds them.
     from sectorwise.advise.access import access, access_cpu  # noqa: TC004
+    from sectorwise.advise.gemv import advise_gemv  # noqa: TC004
+    from sectorwise.advise.records import advise_records  # noqa: TC004
+    from sectorwise.advise.tiles import judge_tile, plan_tiles  # noqa: TC004
+    from sectorwise.advise.transpose import advise_transpose  # noqa: TC004
     from sectorwise.analyze import analyze  # noqa: TC004
+    from sectorwise.capture.session import capture  # noqa: TC004
     from sectorwise.counting.calculator import sectors, wavefronts  # noqa: TC004
     from sectorwise.errors import SectorwiseError  # noqa: TC004
+    from sectorwise.launch.values import (  # noqa: TC004
+        bf16,
+        f16,
+        f32,
+        f64,
+        i8,
+        i16,
+        i32,
+        i64,
+        u8,
+        u16,
+        u32,
+        u64,
+    )
+    from sectorwise.learn.exercises import check_exercise, find_exercise  # noqa: TC004
+    from sectorwise.learn.questions import ask  # noqa: TC004
     from sectorwise.model.occupancy import occupancy  # noqa: TC004
     from sectorwise.report.assertions import assert_clean  # noqa: TC004
 
@@ -23,10 +44,31 @@ __all__ = [
     "__version__",
     "access",
     "access_cpu",
+    "advise_gemv",
+    "advise_records",
+    "advise_transpose",
     "analyze",
+    "ask",
     "assert_clean",
+    "bf16",
+    "capture",
+    "check_exercise",
+    "f16",
+    "f32",
+    "f64",
+    "find_exercise",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "judge_tile",
     "occupancy",
+    "plan_tiles",
     "sectors",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
     "wavefronts",
 ]
 
@@ -34,9 +76,18 @@ _HOMES: Final = {
     "SectorwiseError": "sectorwise.errors",
     "access": "sectorwise.advise.access",
     "access_cpu": "sectorwise.advise.access",
+    "advise_gemv": "sectorwise.advise.gemv",
+    "advise_records": "sectorwise.advise.records",
+    "advise_transpose": "sectorwise.advise.transpose",
     "analyze": "sectorwise.analyze",
+    "ask": "sectorwise.learn.questions",
     "assert_clean": "sectorwise.report.assertions",
+    "capture": "sectorwise.capture.session",
+    "check_exercise": "sectorwise.learn.exercises",
+    "find_exercise": "sectorwise.learn.exercises",
+    "judge_tile": "sectorwise.advise.tiles",
     "occupancy": "sectorwise.model.occupancy",
+    "plan_tiles": "sectorwise.advise.tiles",
     "sectors": "sectorwise.counting.calculator",
     "wavefronts": "sectorwise.counting.calculator",
 }

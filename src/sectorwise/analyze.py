@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,16 +16,19 @@ from sectorwise.binary.cubin import read_cubin
 from sectorwise.binary.names import read_kernel_name
 from sectorwise.binding import bind
 from sectorwise.device import list_devices, load_device, require_sass
-from sectorwise.errors import LaunchError, UnknownKernelError
+from sectorwise.errors import ArgumentError, LaunchError, UnknownKernelError
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.choose import choose_frontend
 from sectorwise.frontends.cuda import CUDA, CudaFrontend
-from sectorwise.frontends.library import LibraryFrontend
+from sectorwise.frontends.objects import Grid, ObjectLaunch
+from sectorwise.frontends.python_file import split_name
+from sectorwise.jobs import Job, compile_kernel_object, compile_launches
 from sectorwise.launch.comments import find_launches
 from sectorwise.launch.config import LaunchConfig
 from sectorwise.launch.files import read_launch_file
 from sectorwise.launch.notation import parse_launch
 from sectorwise.launch.sketch import sketch_launch
+from sectorwise.launch.values import read_value
 from sectorwise.machine.engine import execute
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.model.kernel_model import model_kernel
@@ -36,15 +39,16 @@ from sectorwise.rules.table import check_model
 from sectorwise.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from sectorwise.analysis.data import KernelAnalysis
     from sectorwise.binary.ir import Cubin, Kernel
     from sectorwise.binding import BoundLaunch
     from sectorwise.device import DeviceSpec
-    from sectorwise.findings import Finding
-    from sectorwise.frontends.base import Compilation, Frontend
+    from sectorwise.frontends.base import Compilation
     from sectorwise.model.kernel_model import KernelModel
     from sectorwise.remedies.workshop import Run
+    from sectorwise.rules.rule import Rule
 
 DEFAULT_DEVICE: Final = "h200"
 """The device whose counters every count was compared with."""
@@ -54,9 +58,15 @@ LaunchSource = str | PathLike[str] | LaunchConfig
 
 
 def analyze(  # noqa: PLR0913 - the options of the main job
-    source: str | PathLike[str],
+    source: object,
     launches: LaunchSource | Sequence[LaunchSource] | None = None,
     *,
+    grid: Grid | int | None = None,
+    block: tuple[int, ...] | int | None = None,
+    args: Sequence[object] = (),
+    constexprs: Mapping[str, object] | None = None,
+    dynamic_shared_bytes: int = 0,
+    config: int | None = None,
     device: str | None = None,
     kernel: str | None = None,
     macros: Sequence[str] = (),
@@ -70,88 +80,122 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     warm: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Analysis:
-    """Execute launches of the kernels of a file, every lane of them, and count what their memory instructions do.
+    """Execute launches of kernels, every lane of them, and count what their memory instructions do.
 
-    `source` is a `.cu`, `.ptx` or `.cubin` file, or a library. `launches` are texts in launch notation, paths of launch
-    files, or launches; without them the `// sectorwise: launch ...` comments of the source count. `device` is an id or
-    alias; the default is `DEFAULT_DEVICE`, for a cubin that it does not run the first device that does. `kernel` keeps
-    the launches of one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `select` and `ignore` are
-    codes of rules or their beginnings (`SW2`); all rules are checked where `select` is empty. `remedies` looks for
-    changes of a `.cu` file that cost less and change no value, by compiling and executing them. `keep_outputs` keeps
-    the final buffers in `outputs`. With `follow_caches` there are `traffic` and `time`, too, which takes about a second
-    a launch; the L2 is empty before it, or `warm` from the same launch. `progress` is called with the blocks executed
-    so far and in all.
+    `source` is the name of a `.cu`, `.ptx`, `.cubin` or `.py` file (`kernels.py::softmax_kernel` too) or of a library,
+    and `launches` are texts in launch notation, paths of launch files, or launches; without them the
+    `// sectorwise: launch ...` comments of the source count. Or `source` is a kernel of Triton, Numba or CuPy, which is
+    launched once, with `grid` and, but for Triton, `block`; `args` are arrays of NumPy, tensors of PyTorch on the CPU,
+    numbers, or specs (`sw.f32[1 << 20]`, `"i32[64]=arange"`), `constexprs` what is passed by name.
+
+    `config` picks one configuration of an autotuned kernel; else each is executed. `device` is an id or alias; the
+    default is `DEFAULT_DEVICE`, for a cubin that it does not run the first device that does. `kernel` keeps the
+    launches of one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `select` and `ignore` are codes
+    of rules or their beginnings (`SW2`); all rules are checked where `select` is empty. `remedies` looks for changes of
+    a `.cu` file that cost less and change no value, by compiling and executing them. `keep_outputs` keeps the final
+    buffers in `outputs`. With `follow_caches` there are `traffic` and `time`, too, which takes about a second a launch;
+    the L2 is empty before it, or `warm` from the same launch. `progress` is called with the blocks executed so far and
+    in all.
 
     Raises:
         SectorwiseError: one of its kinds, with a text for people, where the work cannot go on.
     """
-    path = Path(source)
     spec = load_device(DEFAULT_DEVICE if device is None else device)
     target = require_sass(spec)
     rules = choose_rules(select, ignore)
-    frontend = choose_frontend(path)
-    configs = gather_launches(path, launches, kernel)
-
-    names = tuple(dict.fromkeys(config.kernel for config in configs))
-    folders = tuple(Path(folder) for folder in include_folders)
-    request = CompileRequest(target=target, macros=tuple(macros), include_folders=folders, kernels=names)
-    jobs = compile_launches(frontend, path, request, configs)
-    compilation, cubin = jobs[0].compilation, jobs[0].cubin
+    options = options or ExecutionOptions()
+    run: Run | None = None
+    time: Run | None = None
+    if isinstance(source, str | PathLike):
+        path = Path(source)
+        frontend = choose_frontend(path)
+        configs = gather_launches(path, launches, kernel or split_name(path)[1])
+        names = tuple(dict.fromkeys(each.kernel for each in configs))
+        folders = tuple(Path(folder) for folder in include_folders)
+        request = CompileRequest(target=target, macros=tuple(macros), include_folders=folders, kernels=names)
+        jobs = compile_launches(frontend, path, request, configs, config)
+        if remedies and isinstance(frontend, CudaFrontend):
+            run = make_runner(path, request, spec, options)
+            if follow_caches:
+                time = make_runner(path, request, spec, options, follow_caches=True, warm=warm)
+    else:
+        launch = read_object_launch(source, grid, block, args, constexprs or {}, dynamic_shared_bytes, config)
+        jobs = compile_kernel_object(source, launch, target)
+        path = jobs[0].source
     if device is None:
-        spec = choose_device(cubin.target, spec)
+        spec = choose_device(jobs[0].cubin.target, spec)
 
     # Every launch is checked before the first one runs: a typing error must not cost a long run.
     bound = [bind_launch(job.cubin, job.compilation, job.config, spec) for job in jobs]
-    options = options or ExecutionOptions()
     models = execute_all(bound, options, progress, follow_caches=follow_caches, warm=warm)
-    run = make_runner(path, request, spec, options) if remedies and isinstance(frontend, CudaFrontend) else None
-
-    def name(file: str) -> str:
-        return name_file(file, compilation, path)
-
-    def find(model: KernelModel) -> tuple[Finding, ...]:
-        findings = check_model(model, rules)
-        if run is None or compilation.source_text is None:
-            return findings
-        return propose(Workshop(compilation.source_text, model.bound.launch, run), model, findings)
-
-    kernels = [describe_kernel(model, find(model), name, keep_outputs=keep_outputs) for model in models]
-    texts = read_texts(kernels, compilation, path)
+    kernels, texts = _describe_all(jobs, models, rules, run, time, keep_outputs=keep_outputs)
+    compilation = jobs[0].compilation
     return Analysis(
         schema=SCHEMA,
         tool=Tool(
             name="sectorwise", version=__version__, compiler=compilation.compiler if compilation.target else None
         ),
-        device=Device(id=spec.id, name=spec.name, compute_capability=spec.architecture, target=cubin.target),
+        device=Device(id=spec.id, name=spec.name, compute_capability=spec.architecture, target=jobs[0].cubin.target),
         source=path.as_posix(),
-        kernels=tuple(drop_allowed(kernel, texts) for kernel in kernels),
+        kernels=tuple(drop_allowed(each, texts) for each in kernels),
         source_texts=texts,
-        cubin=compilation.cubin,
+        cubin=compilation.cubin if len({job.compilation.cubin for job in jobs}) == 1 else b"",
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A launch with the cubin that has its kernel."""
+def _describe_all(
+    jobs: Sequence[Job],
+    models: Iterator[KernelModel],
+    rules: Sequence[Rule],
+    run: Run | None,
+    time: Run | None,
+    *,
+    keep_outputs: bool,
+) -> tuple[list[KernelAnalysis], dict[str, str]]:
+    """The entry of each launch, with its findings, and the texts of the files that they name."""
+    kernels: list[KernelAnalysis] = []
+    texts: dict[str, str] = {}
+    for job, model in zip(jobs, models, strict=True):
+        findings = check_model(model, rules)
+        if run is not None and job.compilation.source_text is not None:
+            findings = propose(Workshop(job.compilation.source_text, model.bound.launch, run, time), model, findings)
 
-    config: LaunchConfig
-    compilation: Compilation
-    cubin: Cubin
+        def name(file: str, job: Job = job) -> str:
+            return name_file(file, job.compilation, job.source)
+
+        kernels.append(describe_kernel(model, findings, name, keep_outputs=keep_outputs))
+        texts |= read_texts(kernels[-1:], job.compilation, job.source)
+    return kernels, texts
 
 
-def compile_launches(
-    frontend: Frontend, path: Path, request: CompileRequest, configs: Sequence[LaunchConfig]
-) -> list[Job]:
-    """Compile the file once for all launches; of a library, take out the cubin of each kernel that is launched."""
-    if not isinstance(frontend, LibraryFrontend):
-        compilation = frontend.compile(path, request)
-        cubin = read_cubin(compilation.cubin, path.as_posix())
-        return [Job(config, compilation, cubin) for config in configs]
-    taken: dict[str, tuple[Compilation, Cubin]] = {}
-    for name in request.kernels:
-        compilation = frontend.compile(path, replace(request, kernels=(name,)))
-        taken[name] = compilation, read_cubin(compilation.cubin, path.as_posix(), (compilation.kernel_names[name],))
-    return [Job(config, *taken[config.kernel]) for config in configs]
+def read_object_launch(
+    kernel: object,
+    grid: Grid | int | None,
+    block: tuple[int, ...] | int | None,
+    args: Sequence[object],
+    named: Mapping[str, object],
+    dynamic_shared_bytes: int = 0,
+    config: int | None = None,
+) -> ObjectLaunch:
+    """The launch of a kernel object, its Python values read as arguments.
+
+    Raises:
+        ArgumentError: a value cannot be passed, or there is no grid.
+        LaunchError: a text in launch notation cannot be read.
+    """
+    name = str(getattr(kernel, "__name__", getattr(kernel, "name", type(kernel).__name__)))
+    if grid is None:
+        raise ArgumentError(f"{name}: no launch is known: pass grid=..., and args=...")
+    x, y, z = (*((block,) if isinstance(block, int) else block or (1,)), 1, 1)[:3]
+    return ObjectLaunch(
+        grid=(grid,) if isinstance(grid, int) else grid,
+        block=None if block is None else (x, y, z),
+        dynamic_shared_bytes=dynamic_shared_bytes,
+        positional=tuple(read_value(value, f"args[{place}]") for place, value in enumerate(args)),
+        named={key: read_value(value, key) for key, value in named.items()},
+        config=config,
+        origin=name,
+    )
 
 
 def choose_device(target: str, preferred: DeviceSpec) -> DeviceSpec:
@@ -168,14 +212,22 @@ def bind_launch(cubin: Cubin, compilation: Compilation, config: LaunchConfig, de
     return bind(kernel, config, device, types)
 
 
-def make_runner(path: Path, request: CompileRequest, device: DeviceSpec, options: ExecutionOptions) -> Run:
+def make_runner(
+    path: Path,
+    request: CompileRequest,
+    device: DeviceSpec,
+    options: ExecutionOptions,
+    *,
+    follow_caches: bool = False,
+    warm: bool = False,
+) -> Run:
     """A function that gives the model of a launch of a changed source text."""
 
     def run(text: str, config: LaunchConfig) -> KernelModel:
-        compilation = CUDA.compile_text(path, text, request)
+        compilation = CUDA.compile_text(path, text, replace(request, kernels=(config.kernel,)))
         cubin = read_cubin(compilation.cubin, path.as_posix())
         bound = bind_launch(cubin, compilation, config, device)
-        return model_kernel(bound, execute(bound, options), follow_caches=False)
+        return model_kernel(bound, execute(bound, options), follow_caches=follow_caches, warm=warm)
 
     return run
 
@@ -218,7 +270,7 @@ def gather_launches(
     configs: tuple[LaunchConfig, ...]
     if launches is None:
         text = choose_frontend(path).outline(path).text
-        configs = () if text is None else find_launches(text, path.name, path.parent)
+        configs = () if text is None else find_launches(text, split_name(path)[0].name, path.parent)
     else:
         given = [launches] if isinstance(launches, str | PathLike | LaunchConfig) else launches
         configs = tuple(config for one in given for config in _read_launch(one))

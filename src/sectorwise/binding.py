@@ -99,6 +99,7 @@ def bind(
     check_target(kernel, device)
     needs = kernel.resources
     check_limits(launch, device, needs.registers_per_thread, needs.static_shared_bytes, needs.max_threads_per_block)
+    _check_clusters(kernel, launch)
     _check_count(kernel, launch, parameter_types)
     values = match_variables(kernel, launch)
     layout = find_driver_constants(kernel.target)
@@ -106,7 +107,7 @@ def bind(
     memory = _place(kernel, launch, externals)
     banks = _fill_module_banks(memory, values)
     parameters = _pack_parameters(memory, parameter_types)
-    banks[0] = _fill_driver_constants(layout, launch, device, parameters, kernel.parameter_base)
+    banks[0] = _fill_driver_constants(kernel, layout, launch, device, parameters)
     return BoundLaunch(
         kernel,
         launch,
@@ -167,6 +168,13 @@ def _place(kernel: Kernel, launch: LaunchConfig, externals: dict[str, int]) -> _
         if variable.space == "constant" and variable.offset_bytes is not None:
             symbols[variable.name] = CONSTANT_WINDOW + variable.offset_bytes
     return _Memory(launch, kernel, placed, symbols)
+
+
+def _check_clusters(kernel: Kernel, launch: LaunchConfig) -> None:
+    cluster = kernel.resources.cluster or (1, 1, 1)
+    if any(blocks % size for blocks, size in zip(launch.grid, cluster, strict=True)):
+        grid, size = (" x ".join(str(number) for number in each) for each in (launch.grid, cluster))
+        raise _error(launch, f"a grid of {grid} blocks cannot be made of the kernel's clusters of {size}", None)
 
 
 def _check_count(kernel: Kernel, launch: LaunchConfig, types: tuple[str, ...] | None) -> None:
@@ -294,11 +302,21 @@ def _make_allocations(memory: _Memory, values: dict[str, Argument]) -> tuple[All
     return tuple(made)
 
 
+def _round_up_reciprocal(blocks: int) -> float:
+    """A single not below 1 / blocks, so that its product with a multiple is exact once cut.
+
+    The driver's own bits are not known.
+    """
+    found = np.float32(1) / np.float32(blocks)
+    return float(found if float(found) * blocks >= 1 else np.nextafter(found, np.float32(2)))
+
+
 def _fill_driver_constants(
-    layout: DriverConstants, launch: LaunchConfig, device: DeviceSpec, parameters: bytes, parameter_base: int
+    kernel: Kernel, layout: DriverConstants, launch: LaunchConfig, device: DeviceSpec, parameters: bytes
 ) -> bytes:
-    """Return constant bank 0: what the driver writes for every kernel, then the parameters. Grids have no clusters."""
-    base = parameter_base if parameters else layout.parameters
+    """Return constant bank 0: what the driver writes for every kernel, then the parameters."""
+    cluster = kernel.resources.cluster or (1, 1, 1)
+    base = kernel.parameter_base if parameters else layout.parameters
     bank = bytearray(max(layout.parameters, base) + len(parameters))
     bank[base : base + len(parameters)] = parameters
     words: list[tuple[int | None, str, tuple[float, ...]]] = [
@@ -316,10 +334,10 @@ def _fill_driver_constants(
     ]
     if layout.cluster is not None:
         words += [
-            (layout.cluster.blocks, "<3I", (1, 1, 1)),
-            (layout.cluster.block_reciprocals, "<3f", (1.0, 1.0, 1.0)),
-            (layout.cluster.clusters, "<3I", launch.grid),
-            (layout.cluster.blocks_total, "<I", (1,)),
+            (layout.cluster.blocks, "<3I", cluster),
+            (layout.cluster.block_reciprocals, "<3f", tuple(_round_up_reciprocal(blocks) for blocks in cluster)),
+            (layout.cluster.clusters, "<3I", tuple(a // b for a, b in zip(launch.grid, cluster, strict=True))),
+            (layout.cluster.blocks_total, "<I", (cluster[0] * cluster[1] * cluster[2],)),
         ]
     for offset, form, numbers in words:
         if offset is not None:

@@ -43,6 +43,14 @@ class StepLimitError(SectorwiseError):
     """A launch ran past its step limit; the text names the line that it was on."""
 
 
+class CaptureError(SectorwiseError):
+    """Code whose launches are captured used something that needs a GPU and has no replacement; the text names it."""
+
+
+class MemoryBudgetError(SectorwiseError):
+    """A launch needs more memory than it may take."""
+
+
 class ArgumentError(SectorwiseError):
     """A function or option was given a value outside its domain."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -39,6 +40,9 @@ class Picture:
     lanes_per_pass: int
     requests: int
 
+    def _repr_html_(self) -> str:
+        return str(show("write_picture", self))
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
@@ -61,7 +65,8 @@ class Remedy:
 
     `change` is the code to write; `source_text` the whole source with it, and `launch` the launch that goes with that,
     in launch notation. `before` and `after` are counts of `quantity` over the whole launch. `refused` says which
-    neighbouring changes are none, and why.
+    neighbouring changes are none, and why. `before_ns` and `after_ns` are what the model of time says of both launches,
+    None where caches were not followed.
     """
 
     title: str
@@ -72,6 +77,8 @@ class Remedy:
     source_text: str
     launch: str
     refused: tuple[str, ...] = ()
+    before_ns: float | None = None
+    after_ns: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +97,11 @@ class Finding:
     evidence: Evidence | None = None
     cost_ns: float | None = None
     remedies: tuple[Remedy, ...] = ()
+
+
+def show(name: str, value: object) -> object:
+    """What a function of `report.notebook` makes of a value, when a notebook asks for it.
+
+    The renderers are a layer above, of which data knows no more than this name.
+    """
+    return getattr(importlib.import_module("sectorwise.report.notebook"), name)(value)

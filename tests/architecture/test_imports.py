@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-OPTIONAL = {"cuda", "cupy", "llvmlite", "ncu_report", "numba", "torch", "triton"}
+OPTIONAL = {"cuda", "cupy", "llvmlite", "matplotlib", "ncu_report", "numba", "torch", "triton"}
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:

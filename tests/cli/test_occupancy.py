@@ -113,7 +113,7 @@ def test_clusters_are_said_to_be_the_drivers_business(tmp_path: Path, capsys: py
     assert "clusters of 4 blocks: what they hold is an upper bound" in outcome.out
     source = tmp_path / "twice.cu"
     source.write_text(KERNEL.replace("void twice", "void __cluster_dims__(2, 2) twice"))
-    outcome = run(capsys, "check", source, "--launch", "twice<<<8, 64>>>(f32[64])")
+    outcome = run(capsys, "check", source, "--launch", "twice<<<(8, 2), 64>>>(f32[64])")
     assert "assumed: clusters fit like single blocks" in outcome.out
 
 

@@ -15,6 +15,7 @@ from tests.cli.commands import run
 from tests.machine.device.record import find_probes
 from tests.measured.rows import list_exact_rows, list_families, list_further_rows, list_open_rows, read_rows
 from tests.measured.test_rules import FOLDER, MODELLED
+from tools.write_rules import render as render_rules
 
 if TYPE_CHECKING:
     import pytest
@@ -101,7 +102,12 @@ def test_launch_files_of_the_page_are_read_and_mean_the_same() -> None:
     assert len(short[1].arguments) == len(long[0].arguments)
 
 
+def test_page_of_rules_is_what_the_rules_say() -> None:
+    assert (ROOT / "docs" / "rules.md").read_text(encoding="utf-8") == render_rules()
+
+
 def test_links_lead_somewhere() -> None:
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+        prose = re.sub(r"^ {4}.*$|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        for target in re.findall(r"\]\(([^)#:]+)\)", prose):
             assert (page.parent / target).exists(), f"{page.name}: {target}"

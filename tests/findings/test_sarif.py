@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import jsonschema
+import pytest
 
 from sectorwise.analyze import analyze
 from sectorwise.report import sarif
 from sectorwise.rules.table import RULES
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
-
+TRANSPOSE = Path(__file__).parents[2] / "examples" / "transpose.cu"
 TEXT = {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}}
 PLACE = {
     "type": "object",
@@ -119,5 +117,53 @@ def test_fingerprints_stay_when_lines_move(tmp_path: Path, monkeypatch: pytest.M
     assert not set(before) & set(other) or len(before) > len(set(before) & set(other))
 
 
+@pytest.mark.parametrize("device", ["a100", "b200", "rtx5090"])
+def test_fingerprints_stay_when_other_code_is_generated(device: str) -> None:
+    """Code for another architecture stands for that of another compiler: other instructions for the same lines."""
+    usual, other = (analyze(TRANSPOSE, device=name, ignore=["SW4"]) for name in ("h200", device))
+    assert [site.sass for site in usual.kernels[0].sites] != [site.sass for site in other.kernels[0].sites]
+    expected, found = (read_fingerprints(json.loads(sarif.render(each))) for each in (usual, other))
+    assert sorted(expected) == sorted(found)
+    assert len(expected) >= 2
+
+
 def read_fingerprints(log: dict[str, Any]) -> list[str]:
     return [result["partialFingerprints"]["sectorwise/v1"] for result in log["runs"][0]["results"]]
+
+
+def close_objects(shape: object) -> object:
+    """The same shape, whose objects have no properties but those of it and their neighbours in the specification."""
+    if isinstance(shape, list):
+        return [close_objects(each) for each in shape]
+    if not isinstance(shape, dict):
+        return shape
+    closed = {name: close_objects(each) for name, each in shape.items()}
+    properties = shape.get("properties")
+    if isinstance(properties, dict) and "type" not in properties:
+        further = [name for known, names in NAMES_OF_THE_SPECIFICATION.items() if known in properties for name in names]
+        closed["properties"] = {name: close_objects(properties.get(name, {})) for name in (*properties, *further)}
+        closed["additionalProperties"] = False
+    return closed
+
+
+NAMES_OF_THE_SPECIFICATION = {
+    "runs": ["$schema"],
+    "tool": ["columnKind"],
+    "rules": ["name", "version"],
+    "shortDescription": ["id", "name", "defaultConfiguration"],
+    "partialFingerprints": ["ruleId", "ruleIndex", "properties"],
+    "physicalLocation": ["message"],
+    "text": ["markdown"],
+}
+
+
+def test_log_has_no_names_that_the_specification_does_not_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its schema allows no property that it does not name, except in property bags."""
+    monkeypatch.chdir(tmp_path)
+    closed = close_objects(SHAPE)
+    assert isinstance(closed, dict)
+    log = render(tmp_path, KERNEL)
+    jsonschema.validate(log, closed, cls=jsonschema.Draft202012Validator)
+    log["runs"][0]["results"][0]["costNs"] = 1
+    with pytest.raises(jsonschema.ValidationError, match="costNs"):
+        jsonschema.validate(log, closed, cls=jsonschema.Draft202012Validator)

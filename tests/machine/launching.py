@@ -25,7 +25,7 @@ from sectorwise.machine.numpy_engine import execute
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_DEVICES = {"sm_80": "a100-80-sxm", "sm_90": "h200", "sm_120": "rtx5090"}
+_DEVICES = {"sm_80": "a100-80-sxm", "sm_90": "h200", "sm_120": "rtx5090", "sm_90a": "h200", "sm_100a": "b200"}
 
 
 @dataclass(frozen=True, slots=True)

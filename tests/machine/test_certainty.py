@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from sectorwise.machine.execution import Certainty, Site
+from sectorwise.machine.program import make_step
+from tests.machine.lanes import instruction
 from tests.machine.launching import Run, find_line, run, run_assembly
 
 SOURCE = r"""
@@ -18,6 +20,21 @@ extern "C" __global__ void through_memory(const int* in, int* out) {
   at[threadIdx.x] = clock();                // kept in shared memory
   __syncwarp();
   out[threadIdx.x] = in[at[threadIdx.x ^ 1] & 31];   // read through it
+}
+__device__ __noinline__ int twice(int v) { return 2 * v; }
+__device__ __noinline__ int thrice(int v) { return 3 * v; }
+__device__ int (*functions[2])(int) = {twice, thrice};
+extern "C" __global__ void called(int* out) {
+  out[threadIdx.x] = functions[clock() & 1](threadIdx.x);     // one or the other
+  out[threadIdx.x + 32] = 1;                // whichever
+}
+extern "C" __global__ void astray(const int* in, const float* angles, int* out) {
+  out[(int)(__expf(angles[threadIdx.x]) * 64)] = 1;            // by an exponential
+  if (__sinf(angles[threadIdx.x]) > 0.1f) out[threadIdx.x + 64] = 1;   // if a sine says so
+  __syncwarp();
+  out[atomicAdd(out, 40)] = 1;              // as lanes come
+  out[threadIdx.x + 48] = 1;                // for sure
+  out[in[threadIdx.x] & 4095] = 1;          // by noise
 }
 extern "C" __global__ void smid(int* out) {
   unsigned id;
@@ -260,3 +277,54 @@ def test_external_function_is_stepped_over_by_name() -> None:
     assert location.line == find_line(SOURCE, "// printed")
     assert "vprintf" in limitation.because
     np.testing.assert_array_equal(done.output(0), 1)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_120"])
+def test_call_of_one_of_several_functions_is_not_guessed(target: str) -> None:
+    done = run(SOURCE, "called<<<1, 32>>>(i32[64])", target=target)
+    said = [limitation.because for limitation in done.execution.limitations]
+    assert "the call of a function that is not known is stepped over: what it does is not seen" in said
+    (after,) = done.sites_at(find_line(SOURCE, "// whichever"))
+    assert (after.executed, after.lanes) == (1, 32)
+    np.testing.assert_array_equal(done.output(0)[32:], 1)
+
+
+def test_address_of_a_copy_is_made_of_the_registers_it_names() -> None:
+    step = make_step(instruction("LDGSTS.E.BYPASS.128 [R35+0x10], desc[UR6][R32.64]"))
+    assert step.address_slots == (35, 32, 33)
+
+
+def test_faults_are_as_sure_as_their_addresses() -> None:
+    done = run(SOURCE, "astray<<<1, 32>>>(i32[32]=noise, f32[32]=arange, i32[64])")
+    found = {}
+    for mark in ("// by an exponential", "// if a sine says so", "// as lanes come", "// for sure", "// by noise"):
+        instructions = {site.instruction for site in done.sites_at(find_line(SOURCE, mark))}
+        found[mark] = {fault.certainty for fault in done.execution.faults if fault.instruction in instructions}
+    assert found == {
+        "// by an exponential": {Certainty.ASSUMED},
+        "// if a sine says so": {Certainty.ASSUMED},
+        "// as lanes come": {Certainty.SCHEDULE_DEPENDENT},
+        "// for sure": {Certainty.EXACT},
+        "// by noise": {Certainty.ASSUMED},
+    }
+    for fault in done.execution.faults:
+        assert ("assumed" in fault.message) == (fault.certainty is Certainty.ASSUMED)
+        assert ("order of warps" in fault.message) == (fault.certainty is Certainty.SCHEDULE_DEPENDENT)
+
+
+def test_jump_to_where_nobody_knows_leaves_the_kernel() -> None:
+    code = """
+      LDC.64 R2, c[0x0][0x210]
+      S2R R4, SR_LANEID
+      IMAD.WIDE.U32 R2, R4, 0x4, R2
+      CS2R.32 R6, SR_CLOCKLO
+      STG.E desc[UR4][R2.64], R4
+      BRX R6 -0x60
+      STG.E desc[UR4][R2.64+0x80], R4
+      EXIT
+    """
+    done = run_assembly(code, "jumped<<<1, 32>>>(i32[64])")
+    np.testing.assert_array_equal(done.output(0), [*range(32), *([0] * 32)])
+    said = " ".join(limitation.because for limitation in done.execution.limitations)
+    assert "whether lanes go this way is not known" in said
+    assert "some lanes jumped to a place that is not in the kernel" in said

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sectorwise.errors import LaunchError
 from sectorwise.machine.execution import Certainty, ExecutionOptions, FaultKind
 from tests.machine.launching import Run, find_line, run
 
@@ -59,12 +60,13 @@ extern "C" __global__ void noisy(const int* in, int* out) {
   if (in[threadIdx.x] > -2147483647) out[threadIdx.x] = 1;        // all go, but who knew
 }
 extern "C" __global__ void awaited(int* out) {
-  __shared__ unsigned long long b;
-  unsigned p = (unsigned)__cvta_generic_to_shared(&b);
-  if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], 32;" ::"r"(p));
-  __syncthreads();
-  asm volatile("{.reg .b64 s; .reg .pred q; mbarrier.arrive.shared.b64 s, [%0];"
-               "W: mbarrier.test_wait.shared.b64 q, [%0], s; @!q bra W;}" ::"r"(p));   // waits
+  volatile int* seen = out;
+  while (((int)clock() ^ seen[threadIdx.x]) & 64) { }                // waits
+  out[threadIdx.x] = 2;
+}
+extern "C" __global__ void slept(int* out) {
+  long long begun = clock64();
+  while (clock64() - begun < 1000) { }
   out[threadIdx.x] = 2;
 }
 extern "C" __global__ void followed(const int* from, int* out) {
@@ -182,7 +184,13 @@ def test_branch_on_noise_is_assumed_though_no_warp_parts() -> None:
 
 def test_wait_for_something_unknown_is_left_and_told() -> None:
     done = run(SOURCE, "awaited<<<1, 32>>>(i32[32])", ExecutionOptions(step_limit=10_000))
-    assert any("SYNCS is not known" in because and "taken not to" in because for because in _reasons(done, "// waits"))
+    assert any("a clock depends" in because and "taken not to" in because for because in _reasons(done, "// waits"))
+    np.testing.assert_array_equal(done.output(0), 2)
+
+
+def test_time_that_decides_no_count_is_not_worth_a_word() -> None:
+    done = run(SOURCE, "slept<<<1, 32>>>(i32[32])", ExecutionOptions(step_limit=10_000))
+    assert done.execution.limitations == ()
     np.testing.assert_array_equal(done.output(0), 2)
 
 
@@ -201,7 +209,8 @@ def test_missing_dynamic_shared_memory_is_told_in_the_kernels_own_bytes() -> Non
 
 
 @pytest.mark.parametrize("target", ["sm_90", "sm_120"])
-def test_clusters_are_told_not_to_be_run(target: str) -> None:
-    (limitation,) = run(CLUSTERS, "clustered<<<4, 1>>>(i32[4])", target=target).execution.limitations
-    assert "clusters of 2 x 1 x 1 blocks" in limitation.because
+def test_clusters_have_to_fill_the_grid(target: str) -> None:
+    assert run(CLUSTERS, "clustered<<<4, 1>>>(i32[4])", target=target).execution.limitations == ()
+    with pytest.raises(LaunchError, match="a grid of 3 x 1 x 1 blocks cannot be made of the kernel's clusters of 2 x"):
+        run(CLUSTERS, "clustered<<<3, 1>>>(i32[4])", target=target)
     assert run(CLUSTERS, "lonely<<<4, 1>>>(i32[4])", target=target).execution.limitations == ()

@@ -109,6 +109,29 @@ def test_reductions_take_active_lanes(operation: str) -> None:
     assert register(port, "UR4") == expected
 
 
+SINGLES = [0x3F800000, 0xBF800000, 0x80000000, 0, 0x7FC00001, 0x40490FDB, 0xC2000000, 0x00000001]
+
+
+@pytest.mark.parametrize("nan", ["", ".NAN"])
+@pytest.mark.parametrize("operation", ["MIN", "MAX", "MINABS", "MAXABS"])
+@pytest.mark.parametrize("some_nan", [False, True])
+def test_reductions_of_singles(operation: str, nan: str, *, some_nan: bool) -> None:
+    words = [SINGLES[(3 * a + i) % 8] for i, a in enumerate(A)]
+    words = [word if some_nan or word != 0x7FC00001 else 0x41000000 for word in words]
+    port = run(f"CREDUX.{operation}.F32{nan} UR4, R2", {"R2": lanes(words)}, {}, masked())
+    expected = []
+    for warp in range(WARPS):
+        given = np.array([words[32 * warp + lane] for lane in active_lanes(warp)], np.uint32)
+        values = (given & 0x7FFFFFFF if "ABS" in operation else given).view(np.float32)
+        numbers = values[~np.isnan(values)]
+        lost = not numbers.size or (nan and np.isnan(values).any())
+        # Sorted by sign first, so that -0 is below +0.
+        ordered = sorted(numbers, key=lambda number: (float(number), not np.signbit(number)))
+        chosen = ordered[0 if operation.startswith("MIN") else -1] if numbers.size else np.float32(0)
+        expected.append(0x7FFFFFFF if lost else int(chosen.view(np.uint32)))
+    assert register(port, "UR4") == expected
+
+
 def test_matches_find_equal_values() -> None:
     few = [a % 5 for a in A]
     same = [7 if i // 32 % 2 else a for i, a in enumerate(A)]

@@ -26,8 +26,13 @@ def test_declarations_are_found() -> None:
         ("tile", "int", ("4",)),
         ("tile", "float", ("kTile", "kTile")),
         ("more", "float", ("N * 2", "M")),
+        ("dynamic", "float", ("",)),
         ("flat", "unsigned int", ("kTile * kTile",)),
     ]
+
+
+def test_sizes_of_dynamic_arrays_come_with_the_launch() -> None:
+    assert [array.name for array in find_shared_arrays(SOURCE) if array.dynamic] == ["dynamic"]
 
 
 def test_only_the_uses_in_scope_are_rewritten() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sectorwise.analyze import analyze
+from sectorwise.launch.notation import parse_launch
 
 if TYPE_CHECKING:
     from sectorwise.analysis.data import KernelAnalysis
@@ -76,6 +77,68 @@ def test_pitch_of_a_flat_array_is_padded_in_its_indices() -> None:
     padding = analyze_file("flat", "SW201")["pad the"]
     assert padding.title == "pad the rows of tile by 1 element: a pitch of (kPitch + 1)"
     assert (padding.before, padding.after) == (4 * (32 + 32 * 32), 4 * (32 + 32))
+
+
+def test_pitch_of_dynamic_shared_memory_is_padded_with_its_size() -> None:
+    padding = analyze_file("dynamic", "SW201")["pad the"]
+    assert padding.title == "pad the rows of tile by 1 element: a pitch of 33, and 4,224 B of dynamic shared memory"
+    assert (padding.before, padding.after) == (16 * (32 + 32 * 32), 16 * (32 + 32))
+    assert parse_launch(padding.launch).dynamic_shared_bytes == 4224
+
+
+def test_accesses_that_cannot_be_rewritten_are_shown_in_a_small_kernel(tmp_path: Path) -> None:
+    remedies = analyze_file("wrapped", "SW201")
+    padding, swizzle = remedies["pad rows"], remedies["exchange words"]
+    assert padding.change == "row * 132 + column  // in bytes, for row * 128 + column"
+    assert padding.quantity == "L1 wavefronts shared of one request of each access"
+    # Four stores of a row and four loads of a column, a request each.
+    assert (padding.before, padding.after) == (4 + 4 * 32, 4 + 4)
+    assert (swizzle.before, swizzle.after) == (padding.before, padding.after)
+    assert_that_it_stands_alone(padding, tmp_path)
+
+
+def test_matrices_that_cannot_be_rewritten_need_rows_of_whole_chunks(tmp_path: Path) -> None:
+    remedies = analyze_file("wrapped_matrices", "SW203")
+    padding, swizzle = remedies["pad rows"], remedies["exchange chunks"]
+    assert padding.change.startswith("row * 144 + column")
+    assert [text.partition(":")[0] for text in padding.refused] == [f"pad rows of 128 B by {pad} B" for pad in (4, 8)]
+    assert swizzle.after == padding.after < padding.before
+    assert any(text.startswith("exchange words by the row") for text in swizzle.refused)
+    assert_that_it_stands_alone(swizzle, tmp_path)
+
+
+def assert_that_it_stands_alone(remedy: Remedy, folder: Path) -> None:
+    """The kernel of a remedy compiles and runs by itself, and its conflicts are gone."""
+    source = folder / "accesses.cu"
+    source.write_text(remedy.source_text, encoding="utf-8")
+    (kernel,) = analyze(source, ignore=["SW4"]).kernels
+    assert kernel.faults == ()
+    assert [finding.code for finding in kernel.findings if finding.code.startswith("SW2")] == []
+
+
+def test_rows_of_threads_are_loaded_by_warps_and_summed_in_order() -> None:
+    remedy = analyze_file("gemv", "SW101")["let each"]
+    assert remedy.title.startswith("let each warp load 32 rows of matrix together, along k, through shared memory")
+    # Before: 32 sectors for each of 100 steps of 4 warps, and one for x. After: each row of 400 bytes is read whole,
+    # from a multiple of 16 bytes on, in pieces of 128 bytes.
+    pieces = sum(
+        -(-(400 * row + min(128 * piece + 128, 400)) // 32) - (400 * row + 128 * piece) // 32
+        for row in range(128)
+        for piece in range(4)
+    )
+    x_and_y = 4 * 100 + 4 * 4
+    assert remedy.before == 4 * 100 * 32 + x_and_y
+    assert remedy.after == pieces + x_and_y
+    assert "sum += staged[warp][lane][k - k_0] * x[k];" in remedy.change
+
+
+def test_rows_are_not_staged_where_a_value_would_change(tmp_path: Path) -> None:
+    """With a column of blocks the rows of a warp's lanes are not neighbours: lane 1 would get the row of another."""
+    source = tmp_path / "gemv.cu"
+    text = (KERNELS / "gemv.cu").read_text(encoding="utf-8")
+    source.write_text(text.replace("blockIdx.x * blockDim.x + threadIdx.x", "threadIdx.x * gridDim.x + blockIdx.x"))
+    (kernel,) = analyze(source, remedies=True).kernels
+    assert "let each" not in find_remedies(kernel, "SW101")
 
 
 def test_lanes_change_axes_where_no_value_changes() -> None:

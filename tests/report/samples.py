@@ -15,7 +15,6 @@ from sectorwise.analysis.data import (
     LimitationReport,
     MemorySite,
     ResourceUse,
-    SampledBlocks,
     Tool,
 )
 from sectorwise.analysis.describe_pace import (
@@ -27,7 +26,7 @@ from sectorwise.analysis.describe_pace import (
 from sectorwise.binary.ir import Location
 from sectorwise.counting.request import Access, Operation, Space
 from sectorwise.device import load_device
-from sectorwise.machine.execution import Certainty, FaultKind, Site
+from sectorwise.machine.execution import Certainty, FaultKind, Sampling, Site
 from sectorwise.model.concurrency import estimate_concurrency
 from sectorwise.model.occupancy import occupancy
 from sectorwise.model.pace import Pace
@@ -49,7 +48,7 @@ __global__ void sample(const float* in, float* out, const int* index) {
 """
 
 
-SAMPLED = SampledBlocks((*range(0, 64, 7), 18, 25, 33, 50, 57, 60), of=64, change=0.0031, instructions=40_960)
+SAMPLED = Sampling((*range(0, 64, 7), 18, 25, 33, 50, 57, 60), of=64, change=0.0031, instructions=40_960)
 
 
 def place(line: int, *callers: int) -> Location:
@@ -106,6 +105,7 @@ def show(site: Site, offset: int, sass: str, location: Location | None) -> Memor
         wavefronts_hardware=site.wavefronts_hardware,
         certainty=site.certainty,
         unknown_because=None,
+        certainty_hardware=site.certainty_hardware,
     )
 
 

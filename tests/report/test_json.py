@@ -72,6 +72,7 @@ def test_document_has_the_shape_that_readers_rely_on() -> None:
         "wavefronts_hardware": 0,
         "certainty": "exact",
         "unknown_because": None,
+        "certainty_hardware": "exact",
         "patterns": [],
     }
     assert (kernel["traffic"], kernel["time"]) == (None, None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from sectorwise.errors import CountersForbiddenError, DeviceRunError, MissingToolError, ProfilerError, ReportError
 from sectorwise.verify import driver
 from sectorwise.verify.profiler import Profiler, explain_failure, find_profiler, profile
+from sectorwise.verify.reader import read_apart
 from sectorwise.verify.reports import read_report
 from tests.cli.commands import run
 
@@ -121,7 +124,7 @@ def test_files_that_are_no_reports_are_refused(tmp_path: Path) -> None:
 
 
 def test_without_the_reader_it_says_which_extra_brings_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "ncu_report", None)
+    monkeypatch.setitem(sys.modules, "ncu_report", None)
     path = tmp_path / "some.ncu-rep"
     path.write_bytes(b"")
     with pytest.raises(MissingToolError, match=r"pip install 'sectorwise\[verify\]'"):
@@ -132,3 +135,21 @@ def test_options_of_a_run_are_refused_beside_a_report(capsys: pytest.CaptureFixt
     outcome = run(capsys, "verify", tmp_path / "a.cu", "--report", tmp_path / "a.ncu-rep", "--outputs")
     assert outcome.code == 2
     assert "--outputs, --ncu and --keep-report are for launches on this machine" in outcome.err
+
+
+def test_a_reader_that_crashes_or_refuses_takes_nothing_along(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The module that reads reports is replaced by one that ends its process, as the real one did on a GPU machine."""
+    path = tmp_path / "some.ncu-rep"
+    path.write_bytes(b"NVR\x00")
+    crashing = tmp_path / "crashing"
+    crashing.mkdir()
+    (crashing / "ncu_report.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(crashing), *sys.path]))
+    with pytest.raises(ReportError, match=r"NVIDIA's ncu_report crashed on it \(SIGSEGV\)"):
+        read_apart(path)
+    (crashing / "ncu_report.py").write_text("def load_report(path):\n    raise RuntimeError('version 99 is unknown')\n")
+    with pytest.raises(ReportError, match="cannot be read as a report of Nsight Compute: version 99 is unknown"):
+        read_apart(path)
+    (crashing / "ncu_report.py").write_text("raise ModuleNotFoundError(name='ncu_report')\n")
+    with pytest.raises(MissingToolError, match=r"sectorwise\[verify\]"):
+        read_apart(path)

@@ -17,6 +17,7 @@ from sectorwise.verify.devices import find_device
 from sectorwise.verify.driver import Gpu
 from sectorwise.verify.plan import RESULT_FILE, name_output
 from sectorwise.verify.profiler import Profiler
+from sectorwise.verify.sketches import sketch_launches
 from tests.cli.commands import run
 from tests.measured.rows import FOLDER
 from tests.verify.rows import find_row, make_launch
@@ -47,7 +48,7 @@ def launch() -> str:
 def test_an_equal_report_passes(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, launch: str
 ) -> None:
-    monkeypatch.setattr(story, "read_report", lambda _path: make_profile())
+    monkeypatch.setattr(story, "read_apart", lambda _path: make_profile())
     outcome = run(capsys, "verify", CUBIN, "--launch", launch, "--report", "there.ncu-rep")
     assert (outcome.code, outcome.err) == (0, "")
     assert "counted on NVIDIA H200 by there.ncu-rep" in outcome.out
@@ -60,7 +61,7 @@ def test_an_equal_report_passes(
 def test_a_different_report_fails_and_marks_the_line(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, launch: str
 ) -> None:
-    monkeypatch.setattr(story, "read_report", lambda _path: make_profile({"global_load_sectors": 32_700}))
+    monkeypatch.setattr(story, "read_apart", lambda _path: make_profile({"global_load_sectors": 32_700}))
     outcome = run(capsys, "verify", CUBIN, "--launch", launch, "--report", "there.ncu-rep")
     assert outcome.code == 1
     (marked,) = [line for line in outcome.out.splitlines() if line.startswith("!")]
@@ -71,7 +72,7 @@ def test_a_different_report_fails_and_marks_the_line(
 def test_the_document_has_every_number(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, launch: str
 ) -> None:
-    monkeypatch.setattr(story, "read_report", lambda _path: make_profile({"global_load_sectors": 32_700}))
+    monkeypatch.setattr(story, "read_apart", lambda _path: make_profile({"global_load_sectors": 32_700}))
     arguments = ("verify", CUBIN, "--launch", launch, "--report", "there.ncu-rep", "--format", "json")
     document = json.loads(run(capsys, *arguments).out)
     assert (document["schema"], document["passes"]) == ("sectorwise.verification/1", False)
@@ -96,9 +97,24 @@ def test_a_report_of_another_architecture_says_that_rules_were_never_compared_th
     spec, notes = find_device("NVIDIA GeForce RTX 3070", (8, 6))
     assert spec.compute_capability == (8, 6)
     assert "is not among the known devices" in notes[0]
-    assert "never before of 8.6" in notes[1]
+    assert "of 8.6 not or hardly" in notes[1]
     with pytest.raises(UnknownDeviceError, match=r"'NVIDIA Z' of compute capability 17\.3.*--device"):
         find_device("NVIDIA Z", (17, 3))
+
+
+@pytest.mark.parametrize(
+    ("name", "capability", "identifier"),
+    [
+        ("NVIDIA H100 80GB HBM3", (9, 0), "h100-sxm"),
+        ("NVIDIA H100 PCIe", (9, 0), "h100-pcie"),
+        ("NVIDIA A100-SXM4-80GB", (8, 0), "a100-80-sxm"),
+        ("NVIDIA A100-SXM4-40GB", (8, 0), "a100-40-sxm"),
+        ("NVIDIA GeForce RTX 4090", (8, 9), "rtx4090"),
+        ("Tesla T4", (7, 5), "t4"),
+    ],
+)
+def test_names_of_drivers_find_their_devices(name: str, capability: tuple[int, int], identifier: str) -> None:
+    assert find_device(name, capability)[0].id == identifier
 
 
 def play_gpu(folder: Path, analysis: Analysis, *, wrong_bit: bool) -> None:
@@ -144,3 +160,13 @@ def test_launches_that_were_not_all_profiled_are_refused(launch: str) -> None:
         story._check_profile(analysis, make_profile())  # noqa: SLF001 - what the run does with the profiler's report
     twice = replace(make_profile(), launches=make_profile().launches * 2)
     story._check_profile(analysis, twice)  # noqa: SLF001 - as above
+
+
+def test_a_report_alone_says_what_to_fill_in() -> None:
+    launch = make_launch(find_row("transpose", "k_tr_tile"))
+    mangled = replace(launch, symbol="_Z3sumPKfPfi", grid=(8, 1, 1), block=(16, 2, 2), dynamic_shared_bytes=64)
+    profile = replace(make_profile(), launches=(launch, mangled, launch))
+    assert sketch_launches(profile) == (
+        "k_tr_tile<<<(16, 16), (32, 8)>>>(...)",
+        "sum<<<8, (16, 2, 2), 64>>>(f32[count], f32[count], i32(value))",
+    )

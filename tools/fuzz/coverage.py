@@ -61,7 +61,14 @@ instructions, and kernels that have one. `python -m tools.fuzz_device coverage` 
     for form in sorted(coverage.instructions):
         text += f"| `{form}` | {coverage.instructions[form]:,} | {coverage.kernels[form]:,} |\n"
     missing = ", ".join(f"`{opcode}`" for opcode in _find_missing(opcodes))
+    few = ", ".join(f"`{form}`" for form in sorted(rare))
     return f"""{text}
+## Forms that were met fewer than {ENOUGH} times
+
+What an H200 made of these agreed each time, but they are not claimed as the others are: {len(rare)} forms.
+
+{few}
+
 ## Opcodes with a definition that no kernel executed
 
 Most are of other architectures, or have no result that could be compared.

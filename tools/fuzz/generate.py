@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tools.fuzz.catalogue.families import FAMILIES, ORDER, WHOLE_WARPS
+from tools.fuzz.catalogue.families import FAMILIES, FOCUSED, FOCUSED_FROM, ORDER, WHOLE_WARPS
 from tools.fuzz.inputs import WORDS_PER_THREAD
 from tools.fuzz.scope import Scope, choose_value
 from tools.fuzz.statements import (
@@ -70,7 +70,7 @@ def generate(seed: int, *, trace: bool = False) -> FuzzKernel:
     With `trace` it also writes all that changes out behind each piece of control flow, to find where runs part.
     """
     stream = Stream(seed)
-    family = ORDER[seed % len(ORDER)]
+    family = FOCUSED[seed % len(FOCUSED)] if seed >= FOCUSED_FROM else ORDER[seed % len(ORDER)]
     lists = FAMILIES[family]
     threads = stream.pick((32, 64, 64, 64, 96, 128, 40, 100))
     # Lanes that part inside of a function that calls itself need not meet again when it returns: an H200 then counts
@@ -200,6 +200,8 @@ def _fill(
         family, 6
     )
     memories = {"memory": 45, "mixed": 8, "matrix": 6, "atomics": 65}.get(family, 0)
+    if seed >= FOCUSED_FROM and memories:
+        memories = 88
     calls = (25 if family == "recursive" else 10) if functions else 0
     # A kernel that calls through pointers carries every such function of its file: a few kernels in each.
     pointers = seed // len(ORDER) % 3 == 1 and family in ("mixed", "recursive")

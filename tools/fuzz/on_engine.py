@@ -12,7 +12,7 @@ from sectorwise.binding import bind
 from sectorwise.device import load_device
 from sectorwise.frontends.nvrtc import Program, compile_program, load_nvrtc
 from sectorwise.launch.config import BufferArgument, BytesArgument, Contents, LaunchConfig
-from sectorwise.machine.execution import ExecutionOptions
+from sectorwise.machine.execution import ExecutionOptions, Order
 from sectorwise.machine.numpy_engine import execute
 from tools.fuzz.generate import write_file
 from tools.fuzz.inputs import make_scalars
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.binary.ir import Kernel
+    from sectorwise.binding import BoundLaunch
     from sectorwise.launch.config import Argument
     from sectorwise.machine.execution import Execution
     from tools.fuzz.generate import FuzzKernel
@@ -56,15 +57,19 @@ def read_kernels(cubin: bytes) -> dict[str, Kernel]:
     return {kernel.name: kernel for kernel in read_cubin(cubin, "fuzz.cubin").kernels}
 
 
-def run_on_engine(fuzz: FuzzKernel, kernel: Kernel) -> Outcome:
-    """Execute the kernel with its inputs."""
+def bind_fuzzed(fuzz: FuzzKernel, kernel: Kernel) -> BoundLaunch:
+    """The launch of a kernel with its inputs."""
     read, written, scratch = make_buffers(fuzz.seed, fuzz.threads_total, fuzz.slots)
     arguments: tuple[Argument, ...] = (
         *(BufferArgument("u32", words.size, Contents("array", array=words)) for words in (read, written, scratch)),
         *(BytesArgument(data) for data in pack_scalars(make_scalars(fuzz.seed))),
     )
     launch = LaunchConfig(fuzz.name, (fuzz.blocks, 1, 1), (fuzz.threads, 1, 1), 0, arguments)
-    bound = bind(kernel, launch, load_device(DEVICE))
-    execution = execute(bound, ExecutionOptions(step_limit=STEP_LIMIT))
+    return bind(kernel, launch, load_device(DEVICE))
+
+
+def run_on_engine(fuzz: FuzzKernel, kernel: Kernel, order: Order = Order.LOWEST) -> Outcome:
+    """Execute the kernel with its inputs; `order` is that of lanes that have parted."""
+    execution = execute(bind_fuzzed(fuzz, kernel), ExecutionOptions(step_limit=STEP_LIMIT, order=order))
     words = execution.read_buffer(1).view(np.uint32).reshape(fuzz.slots, fuzz.threads_total)
     return Outcome(words, execution.read_buffer(2).view(np.uint32), kernel, execution)

@@ -17,13 +17,14 @@ from sectorwise.machine.numpy_engine import execute
 from tools.survey.guesses import guess_launches
 
 if TYPE_CHECKING:
-    from sectorwise.binary.ir import Kernel
+    from sectorwise.binary.ir import Instruction, Kernel
     from sectorwise.machine.execution import Execution
 
 DEVICES = {"sm_90": "h200", "sm_80": "a100-80-sxm", "sm_120": "rtx5090"}
 STEP_LIMIT = 100_000
 ENOUGH_PCT = 60
-LONGEST_S = 10
+LONGEST_S = 6
+"""Of processor time: no more launches are guessed for a kernel after so much."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +58,32 @@ def survey_cubin(data: bytes, file: str, target: str) -> list[dict[str, object]]
 def survey_kernel(kernel: Kernel, file: str, target: str) -> Row:
     """The launch, of those that are guessed, that executes most of the kernel."""
     best: Row | None = None
-    started = time.monotonic()
+    started = time.process_time()
     name = (kernel.readable_name or kernel.name)[:60]
-    for launch in guess_launches(kernel, kernel.parameter_types):
+    too_large: set[tuple[int, int]] = set()
+    for arguments, launch in guess_launches(kernel, kernel.parameter_types):
+        if arguments in too_large:
+            continue
         try:
             bound = bind(kernel, launch, load_device(DEVICES[target]), None)
             row = _describe(file, name, target, kernel, execute(bound, ExecutionOptions(step_limit=STEP_LIMIT)))
         except StepLimitError as error:
             row = _fail(file, name, target, error, "step limit")
+            too_large.add(arguments)
         except SectorwiseError as error:
             row = _fail(file, name, target, error, "refused")
         except Exception as error:  # noqa: BLE001 - crashes are what is looked for
             return _fail(file, name, target, error)
-        if best is None or (row.outcome == "ok", row.executed_pct) > (best.outcome == "ok", best.executed_pct):
+        if best is None or _rank(row) > _rank(best):
             best = row
-        if best.executed_pct >= ENOUGH_PCT or time.monotonic() - started > LONGEST_S:
+        if (best.executed_pct >= ENOUGH_PCT and not best.faults) or time.process_time() - started > LONGEST_S:
             break
     return best or _fail(file, name, target, ValueError("no launch to try"))
+
+
+def _rank(row: Row) -> tuple[bool, int, bool, int]:
+    """A launch that executes enough and touches only its own memory is better than one that executes more."""
+    return row.outcome == "ok", min(row.executed_pct, ENOUGH_PCT), not row.faults, row.executed_pct
 
 
 def _describe(file: str, name: str, target: str, kernel: Kernel, execution: Execution) -> Row:
@@ -89,13 +99,13 @@ def _describe(file: str, name: str, target: str, kernel: Kernel, execution: Exec
         if each.because.endswith("its results are taken as unknown")
     }
     # A site without a row was issued by no warp, or only with every lane predicated off.
-    silent = len(memory) - analysed - unknown
+    silent = sum(each.index not in sites and _is_silent(each, execution) for each in memory)
     because = execution.limitations[0].because[:120] if execution.limitations else ""
     return Row(
         file,
         name,
         target,
-        "ok",
+        "ok" if analysed + unknown + silent == len(memory) else "lost",
         because,
         len(real),
         round(100 * run / max(1, len(real))),
@@ -106,6 +116,11 @@ def _describe(file: str, name: str, target: str, kernel: Kernel, execution: Exec
         tuple(sorted(opcodes)),
         len(execution.faults),
     )
+
+
+def _is_silent(instruction: Instruction, execution: Execution) -> bool:
+    """Whether no lane can have accessed memory: no warp issued it, or it is guarded."""
+    return not execution.issued[instruction.index] or instruction.guard is not None
 
 
 def _fail(file: str, name: str, target: str, error: Exception, outcome: str = "crash") -> Row:

@@ -27,7 +27,7 @@ def make_dataframe(rows: Iterable[object]) -> Any:  # noqa: ANN401 - pandas is n
     return pandas.DataFrame(make_records(rows))
 
 
-def write_table(heads: Sequence[str], rows: Sequence[Sequence[str]], indent: int = 2) -> list[str]:
+def write_table(heads: Sequence[str], rows: Sequence[Sequence[str]], indent: int = 2, gap: str = "  ") -> list[str]:
     """Lines of a table: the first column to the left, the others to the right, the last one too unless it has words."""
     widths = [max(len(head), *(len(row[column]) for row in rows), 0) for column, head in enumerate(heads)]
     words = any(" " in row[-1].strip() and not row[-1].strip()[:1].isdigit() for row in rows)
@@ -37,7 +37,7 @@ def write_table(heads: Sequence[str], rows: Sequence[Sequence[str]], indent: int
             cell.ljust(width) if column == 0 or (words and column == len(heads) - 1) else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
-        lines.append((" " * indent + "  ".join(cells)).rstrip())
+        lines.append((" " * indent + gap.join(cells)).rstrip())
     return lines
 
 
@@ -45,17 +45,21 @@ def write_time(time_ns: float) -> str:
     """`950 ns`, `12.4 us`, `1.07 ms`: three digits."""
     for unit, size in (("ns", 1.0), ("us", 1e3), ("ms", 1e6)):
         if time_ns < 999.5 * size:
-            return f"{time_ns / size:.3g} {unit}"
-    return f"{time_ns / 1e9:.3g} s"
+            return f"{write_digits(time_ns / size)} {unit}"
+    return f"{write_digits(time_ns / 1e9)} s"
 
 
 def write_size(count_bytes: float) -> str:
     """`96 B`, `24.0 KB`, `1.34 MB`: powers of ten, three digits."""
     for unit, size in (("B", 1.0), ("KB", 1e3), ("MB", 1e6), ("GB", 1e9)):
         if count_bytes < 999.5 * size:
-            digits = f"{count_bytes / size:.3g}"
-            return f"{digits} {unit}"
-    return f"{count_bytes / 1e12:.3g} TB"
+            return f"{write_digits(count_bytes / size) if size > 1 else f'{count_bytes:.0f}'} {unit}"
+    return f"{write_digits(count_bytes / 1e12)} TB"
+
+
+def write_digits(value: float) -> str:
+    """Three digits: `1.00`, `12.4`, `965`, `20,480`."""
+    return f"{value:,.0f}" if value >= 99.95 else f"{value:#.3g}"
 
 
 def _flatten(row: object, prefix: str) -> dict[str, object]:

@@ -9,17 +9,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from sectorwise.findings import show
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
-    import numpy.typing as npt
-
+    from sectorwise.analysis.instructions import InstructionUse, Output, PatternUse
     from sectorwise.binary.ir import Location
     from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Operation, Space
-    from sectorwise.findings import Evidence, Picture, Remedy, Severity
-    from sectorwise.machine.execution import Certainty, FaultKind
+    from sectorwise.findings import Evidence, Remedy, Severity
+    from sectorwise.machine.execution import Certainty, FaultKind, Sampling
     from sectorwise.model.cliffs import Step
     from sectorwise.model.concurrency import Bound
     from sectorwise.model.occupancy import Limiter
@@ -70,21 +70,6 @@ class ResourceUse:
 
 
 @dataclass(frozen=True, slots=True)
-class SampledBlocks:
-    """Blocks that ran in place of others of which no proof says that they do the same.
-
-    They are corners, edges and, between, blocks that are spread evenly. `blocks` are linear indices; they stand for
-    `of` blocks, themselves among them. `change` is how far the last doubling of the sample moved any count, as a
-    fraction; `instructions` how many warp instructions all of them would run.
-    """
-
-    blocks: tuple[int, ...]
-    of: int
-    change: float
-    instructions: int
-
-
-@dataclass(frozen=True, slots=True)
 class Coverage:
     """How much of the launch and of the kernel the numbers stand for.
 
@@ -99,7 +84,7 @@ class Coverage:
     sites: int
     sites_unknown: int
     sites_not_issued: int
-    sampled: SampledBlocks | None = None
+    sampled: Sampling | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,21 +258,6 @@ class TimeUse:
 
 
 @dataclass(frozen=True, slots=True)
-class PatternUse:
-    """One way in which the lanes of a site's requests lie: what one such request costs, and how many lie so, at least.
-
-    `pictures` show it on the sectors of global memory, on the banks of shared memory, or on both for async copies.
-    """
-
-    requests: int
-    sectors: int
-    sectors_ideal: int
-    wavefronts: int
-    wavefronts_ideal: int
-    pictures: tuple[Picture, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class MemorySite:
     """One memory instruction that a warp issued, with its counts summed over the launch; counts as in DESIGN section 3.
 
@@ -311,6 +281,8 @@ class MemorySite:
     wavefronts_hardware: int | None
     certainty: Certainty | None
     unknown_because: str | None
+    certainty_hardware: Certainty | None = None
+    """Of `wavefronts_hardware`, and of the site's part in the pipe's totals."""
     patterns: tuple[PatternUse, ...] = ()
 
 
@@ -363,23 +335,8 @@ class FindingReport:
     cost_ns: float | None
     remedies: tuple[Remedy, ...]
 
-
-@dataclass(frozen=True, slots=True)
-class InstructionUse:
-    """One instruction of the kernel's code, and by how many warps it was issued over the launch."""
-
-    offset: str
-    sass: str
-    location: Location | None
-    issued: int
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """Final contents of a buffer: `values` in the buffer's own type (bfloat16 as uint16 bits), shape [count]."""
-
-    argument: str
-    values: npt.NDArray[np.generic]
+    def _repr_html_(self) -> str:
+        return str(show("write_finding", self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,13 +367,17 @@ class KernelAnalysis:
     outputs: tuple[Output, ...] | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
     bound: BoundLaunch | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
 
+    def _repr_html_(self) -> str:
+        return str(show("write_kernel", self))
+
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
     """The result of `sectorwise.analyze`: a device and one entry for each launch.
 
     `source` is the file as it was named; `source_texts` has the text of each source file that could be read, by the
-    name that locations use; `cubin` is the machine code that was executed.
+    name that locations use; `cubin` is the machine code that was executed, empty where launches are of
+    different cubins.
     """
 
     schema: str
@@ -426,3 +387,11 @@ class Analysis:
     kernels: tuple[KernelAnalysis, ...]
     source_texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
     cubin: bytes = field(default=b"", compare=False, repr=False, metadata=_KEPT_HERE)
+
+    @property
+    def plot(self) -> Any:  # noqa: ANN401 - `report.plots.Plots`, a layer above
+        """Figures of the launches, `plot.roofline(kernel=0)`, made with matplotlib: returned, not shown."""
+        return show("make_plots", self)
+
+    def _repr_html_(self) -> str:
+        return str(show("write_analysis", self))

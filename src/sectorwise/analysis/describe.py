@@ -9,15 +9,11 @@ from sectorwise.analysis.data import (
     Coverage,
     FaultReport,
     FindingReport,
-    InstructionUse,
     KernelAnalysis,
     Launch,
     LimitationReport,
     MemorySite,
-    Output,
-    PatternUse,
     ResourceUse,
-    SampledBlocks,
 )
 from sectorwise.analysis.describe_pace import (
     describe_concurrency,
@@ -27,6 +23,7 @@ from sectorwise.analysis.describe_pace import (
     describe_traffic,
     describe_waves,
 )
+from sectorwise.analysis.instructions import InstructionUse, Output, PatternUse
 from sectorwise.binary.ir import Location
 from sectorwise.counting.request import Operation, Space
 from sectorwise.launch.dtypes import ELEMENT_TYPES
@@ -40,7 +37,7 @@ if TYPE_CHECKING:
 
     from sectorwise.binary.ir import Instruction
     from sectorwise.findings import Finding, Picture
-    from sectorwise.machine.execution import Fault, Limitation, Pattern, Sampling, Site
+    from sectorwise.machine.execution import Fault, Limitation, Pattern, Site
     from sectorwise.model.kernel_model import KernelModel
 
 FAULT_CODES: Final = {FaultKind.OUT_OF_BOUNDS: "SW901", FaultKind.MISALIGNED: "SW902"}
@@ -129,14 +126,8 @@ def _describe_coverage(model: KernelModel) -> Coverage:
         sites=len(sites),
         sites_unknown=sum(site.unknown_because is not None for site in sites),
         sites_not_issued=len(in_code - listed),
-        sampled=_describe_sampling(model.execution.sampling),
+        sampled=model.execution.sampling,
     )
-
-
-def _describe_sampling(sampling: Sampling | None) -> SampledBlocks | None:
-    if sampling is None:
-        return None
-    return SampledBlocks(sampling.blocks, sampling.of, sampling.change, sampling.instructions)
 
 
 def _describe_site(site: Site, places: _Places) -> MemorySite:
@@ -157,6 +148,7 @@ def _describe_site(site: Site, places: _Places) -> MemorySite:
         wavefronts_ideal=site.wavefronts_ideal if known else None,
         wavefronts_hardware=site.wavefronts_hardware if known else None,
         certainty=site.certainty if known else None,
+        certainty_hardware=site.certainty_hardware if known else None,
         unknown_because=site.unknown_because,
         patterns=tuple(_describe_pattern(site, each) for each in site.patterns[:_PATTERNS_SHOWN]) if known else (),
     )

@@ -12,13 +12,16 @@ import click
 from sectorwise.analysis.baseline import read_baseline, write_baseline
 from sectorwise.analyze import DEFAULT_DEVICE, analyze
 from sectorwise.cli.output import describe_page, write_text
-from sectorwise.cli.profile import REPORT_SUFFIX, show_report
+from sectorwise.cli.profile import refuse_options, show_report
 from sectorwise.cli.progress import show_progress
 from sectorwise.cli.settings import FAIL_ON, read_settings
+from sectorwise.cli.sizes import parse_size
 from sectorwise.cli.verdict import judge
 from sectorwise.frontends.library import LIBRARY, list_kernels
+from sectorwise.frontends.report import REPORT_SUFFIX
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.report import github, json, sarif, terminal
+from sectorwise.report.html import page as html
 from sectorwise.report.kernels import render as render_kernels
 from sectorwise.report.kernels import render_json
 from sectorwise.report.page import Page
@@ -32,6 +35,7 @@ EXIT_FINDINGS: Final = 1
 
 _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     "terminal": terminal.render,
+    "html": lambda analysis, _: html.render(analysis),
     "json": lambda analysis, _: json.render(analysis),
     "sarif": lambda analysis, _: sarif.render(analysis),
     "github": lambda analysis, _: github.render(analysis),
@@ -55,6 +59,12 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     type=click.Path(path_type=Path),
     metavar="FILE.json",
     help="A file with launches; may be repeated. Without either, the comments `// sectorwise: launch ...` count.",
+)
+@click.option(
+    "--config",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Of an autotuned Triton kernel only this configuration, from 0 on.  [default: each, and a table]",
 )
 @click.option("--kernel", metavar="NAME", help="Only the launches of this kernel.")
 @click.option(
@@ -109,7 +119,9 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     help="Write there, not to stdout.",
 )
 @click.option(
-    "--caches", is_flag=True, help="Follow L1, L2 and DRAM too: modelled traffic and time, about a second a launch."
+    "--caches",
+    is_flag=True,
+    help="Follow L1, L2 and DRAM too: modelled traffic and time, about a second a launch; html does anyway.",
 )
 @click.option(
     "--cache",
@@ -120,6 +132,11 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     "--all-blocks",
     is_flag=True,
     help="Run every block that no proof covers, however long it takes: nothing is sampled.",
+)
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    help="What running may take of memory, 512M or 4G; the counts are the same.  [default: what it needs]",
 )
 @click.option(
     "--step-limit",
@@ -133,6 +150,7 @@ def check(
     source: Path,
     notations: tuple[str, ...],
     files: tuple[Path, ...],
+    config: int | None,
     kernel: str | None,
     macros: tuple[str, ...],
     folders: tuple[Path, ...],
@@ -148,11 +166,13 @@ def check(
     caches: bool,
     cache: str | None,
     all_blocks: bool,
+    memory: str | None,
     step_limit: int,
 ) -> None:
     """Execute the kernels of SOURCE and show what each memory instruction costs.
 
-    SOURCE is CUDA C++ (.cu), PTX, a cubin, or a library or wheel; of the latter, the kernels are listed first.
+    SOURCE is CUDA C++ (.cu), Python (.py, or .py::kernel), PTX, a cubin, or a library or wheel, whose kernels are
+    listed first.
 
     Every lane of every launch is executed, on this machine: no GPU is needed. Launches stand in comments of SOURCE,
 
@@ -161,13 +181,15 @@ def check(
 
     or in the options --launch and --launches. Without any, a launch to fill in is printed for each kernel.
 
-    A report of Nsight Compute (.ncu-rep) as SOURCE is shown in the same form: what it counted, nothing is executed.
+    A report of Nsight Compute (.ncu-rep) as SOURCE is shown in the same form: what it counted. With launches given, the
+    code in it is executed, as that of a cubin is.
     """  # noqa: D301 - click wants the character, so that it keeps the line
     if LIBRARY.accepts(source) and not notations and not files and kernel is None:
         write_text(_list_library(source, form), output)
         return
-    if source.suffix == REPORT_SUFFIX:
-        show_report(source, form, output)
+    if source.suffix == REPORT_SUFFIX and not (notations or files):
+        refuse_options(remedies=remedies, caches=caches)
+        show_report(source, form, output, kernel)
         return
     settings = read_settings(Path.cwd())
     accepted = baseline or settings.baseline
@@ -177,14 +199,15 @@ def check(
             source,
             (*notations, *files) or None,
             device=device or settings.device,
+            config=config,
             kernel=kernel,
             macros=macros,
             include_folders=folders,
-            options=choose_options(step_limit, all_blocks=all_blocks),
+            options=choose_options(step_limit, memory, all_blocks=all_blocks),
             select=split_codes(select) or settings.select,
             ignore=split_codes(ignore) or settings.ignore,
             remedies=remedies,
-            follow_caches=caches or cache is not None,
+            follow_caches=caches or cache is not None or form == "html",
             warm=cache == "warm",
             progress=progress,
         )
@@ -197,10 +220,15 @@ def check(
         raise click.exceptions.Exit(EXIT_FINDINGS)
 
 
-def choose_options(step_limit: int, *, all_blocks: bool) -> ExecutionOptions:
-    """How to run."""
+def choose_options(step_limit: int, memory: str | None, *, all_blocks: bool) -> ExecutionOptions:
+    """How to run: of the memory allowed half is for what buffers hold, half for the state of what runs."""
     options = ExecutionOptions(step_limit=step_limit)
-    return replace(options, sample_above=None) if all_blocks else options
+    if all_blocks:
+        options = replace(options, sample_above=None)
+    if memory is None:
+        return options
+    half = max(1, parse_size(memory, "--memory") // 2)
+    return replace(options, memory_bytes=half, budget_bytes=min(options.budget_bytes, half))
 
 
 def _list_library(source: Path, form: str) -> str:

@@ -17,6 +17,7 @@ from sectorwise.cli.progress import show_progress
 from sectorwise.cli.settings import read_settings
 from sectorwise.errors import ArgumentError
 from sectorwise.report import comparison as report
+from sectorwise.report.html import compare as html
 from sectorwise.report.page import Page
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _MOST_KERNELS: Final = 2
 
 _FORMATS: Final[dict[str, Callable[[Comparison, Page], str]]] = {
     "terminal": report.render,
+    "html": lambda comparison, _: html.render(comparison),
     "json": lambda comparison, _: report.render_json(comparison),
 }
 

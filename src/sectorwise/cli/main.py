@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -13,13 +14,18 @@ from sectorwise.errors import SectorwiseError
 from sectorwise.version import __version__
 
 COMMANDS: Final = {
-    "calibrate": "measure the GPU of this machine, into a device file",
     "access": "what one access of a warp costs, from an index expression or a layout, with a picture",
+    "advise": "which layout of records, mapping of a matrix-vector product or transpose is fastest, and why",
+    "calibrate": "measure the GPU of this machine, into a device file",
     "check": "what each memory instruction of a kernel costs, line by line",
     "compare": "what changed between two kernels or two JSON documents, and why the time did",
     "explain": "the manual page of a rule",
+    "learn": "questions and exercises on all of this, graded by the models",
     "occupancy": "how many blocks of a kernel an SM holds, what limits them, and what would change it",
     "rules": "the rules that kernels are checked by",
+    "run": "a Python script, whose Triton, Numba and CuPy kernels are analysed instead of run",
+    "table": "the tables that people memorise, computed for a device",
+    "tile": "block, warp and thread tiles of a matrix product, ranked, and why the next larger loses",
     "verify": "what a GPU counts for a kernel, beside what was predicted",
 }
 """Each command is the function of its own name in the module of its own name; it is imported when it is called."""
@@ -43,6 +49,15 @@ class _CommandGroup(click.Group):
         module = importlib.import_module(f"sectorwise.cli.{cmd_name}")
         command = getattr(module, cmd_name)
         return command if isinstance(command, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        near = difflib.get_close_matches(name, COMMANDS, n=1)
+        if name not in COMMANDS and near and not name.startswith("-"):
+            ctx.fail(f"No such command {name!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx

@@ -9,22 +9,12 @@ from pathlib import Path
 import click
 
 from sectorwise.cli.output import describe_page, write_text
+from sectorwise.cli.sizes import parse_size
 from sectorwise.device import load_device
 from sectorwise.errors import ArgumentError
 from sectorwise.model.occupancy import occupancy as find_occupancy
 from sectorwise.model.waves import count_waves
 from sectorwise.report import occupancy as report
-
-_UNITS = {"": 1, "B": 1, "K": 1024, "KB": 1024, "KIB": 1024, "M": 1024**2, "MB": 1024**2, "MIB": 1024**2}
-
-
-def parse_size(text: str) -> int:
-    """Bytes, written plainly or with K or M (binary): `49152`, `48K`, `48KiB`."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", text.strip().replace("_", ""))
-    unit = _UNITS.get(match[2].upper()) if match else None
-    if match is None or unit is None:
-        raise ArgumentError(f"--shared: {text!r} is no size; write bytes, or 48K or 48KiB")
-    return round(float(match[1]) * unit)
 
 
 def parse_numbers(text: str | None, option: str = "--maxrregcount", example: str = "32,48,64") -> tuple[int, ...]:
@@ -92,14 +82,14 @@ def occupancy(
     page = describe_page(sys.stdout)
     if source is not None:
         asked = (None, *parse_numbers(limits)), parse_numbers(min_blocks, "--min-blocks", "1,2,4")
-        text = _try_limits(source, threads, parse_size(shared), device, asked, launch, kernel, macros, form)
+        text = _try_limits(source, threads, parse_size(shared, "--shared"), device, asked, launch, kernel, macros, form)
     elif threads is None or registers is None:
         raise click.UsageError("give --threads and --registers, or a source file with --maxrregcount or --min-blocks")
     else:
         found = find_occupancy(
             threads,
             registers,
-            parse_size(shared),
+            parse_size(shared, "--shared"),
             device=device,
             barriers=barriers,
             cluster_blocks=cluster,

@@ -12,12 +12,15 @@ import click
 from sectorwise.analyze import analyze
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.cli.progress import show_progress
-from sectorwise.errors import ArgumentError
+from sectorwise.errors import ArgumentError, LaunchError
+from sectorwise.frontends.report import REPORT_SUFFIX
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.report.json import to_plain
 from sectorwise.report.page import Page
 from sectorwise.report.verification import render
+from sectorwise.verify.reader import read_apart
 from sectorwise.verify.run import verify_here, verify_report
+from sectorwise.verify.sketches import sketch_launches
 
 if TYPE_CHECKING:
     from sectorwise.analysis.data import Analysis
@@ -100,11 +103,16 @@ def verify(
     output: Path | None,
     step_limit: int,
 ) -> None:
-    """Lay the counters of a GPU beside those that were predicted for SOURCE (.cu or .cubin).
+    """Lay the counters of a GPU beside those that were predicted for SOURCE (.cu, .ptx, .cubin or .ncu-rep).
 
     The launches run on the GPU of this machine under Nsight Compute, or are looked for in a report that was made
-    elsewhere (--report). Exits with 1 where a number that is exact differs from a counter without noise.
+    elsewhere (--report). A report as SOURCE is compared with itself: the code in it is executed. Exits with 1 where a
+    number that is exact differs from a counter without noise.
     """
+    if report is None and source.suffix == REPORT_SUFFIX:
+        report = source
+        if not (notations or files):
+            raise LaunchError(explain_launches(source))
     if report is not None and (outputs or ncu is not None or keep_report is not None):
         raise ArgumentError(
             "--outputs, --ncu and --keep-report are for launches on this machine; a report has counters"
@@ -131,6 +139,15 @@ def verify(
     write_text(_FORMAT[form](result, describe_page(sys.stdout) if output is None else Page()), output)
     if not result.passes:
         raise click.exceptions.Exit(EXIT_DIFFERENT)
+
+
+def explain_launches(report: Path) -> str:
+    """What to write where a report is given alone: its launches, without what only the program knew."""
+    sketches = "".join(f"\n  --launch '{sketch}'" for sketch in sketch_launches(read_apart(report)))
+    return (
+        f"{report}: say what the launches were given; counts, values and contents of buffers that decide addresses or "
+        f"branches are for you to fill in:{sketches}"
+    )
 
 
 def render_json(verification: Verification) -> str:

@@ -104,7 +104,11 @@ def _check(
     if width not in widths:
         message = f"width must be one of {', '.join(map(str, widths))} bytes, got {width!r}"
         raise ArgumentError(message)
-    active = np.ones(addresses.shape, dtype=np.bool_) if mask is None else np.asarray(mask).astype(np.bool_)
+    given = np.ones(addresses.shape, np.bool_) if mask is None else np.asarray(mask)
+    if given.ndim == 0 or not np.isin(given, (0, 1)).all():
+        message = f"mask has a bool for each address, not a number whose bits are lanes; got {str(mask)[:40]}"
+        raise ArgumentError(message)
+    active = given.astype(np.bool_)
     if active.shape != addresses.shape:
         message = f"mask must have the addresses' shape {addresses.shape}, got {active.shape}"
         raise ArgumentError(message)

@@ -9,14 +9,19 @@ from sectorwise.frontends.cubin import CUBIN
 from sectorwise.frontends.cuda import CUDA
 from sectorwise.frontends.library import LIBRARY
 from sectorwise.frontends.ptx import PTX
+from sectorwise.frontends.python_file import PYTHON
+from sectorwise.frontends.report import REPORT
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from sectorwise.frontends.base import Frontend
 
-_READ = "CUDA C++ (.cu, .cuh), PTX (.ptx), cubins (.cubin), and libraries and wheels (.so, .a, .fatbin, .whl)"
-FRONTENDS: tuple[Frontend, ...] = (CUDA, PTX, CUBIN, LIBRARY)
+_READ = (
+    "CUDA C++ (.cu, .cuh), PTX (.ptx), cubins (.cubin), Python (.py), libraries and wheels (.so, .a, .fatbin, .whl), "
+    "and reports of Nsight Compute (.ncu-rep)"
+)
+FRONTENDS: tuple[Frontend, ...] = (CUDA, PTX, CUBIN, PYTHON, LIBRARY, REPORT)
 
 
 def choose_frontend(path: Path) -> Frontend:

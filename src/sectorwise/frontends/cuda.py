@@ -25,6 +25,7 @@ _SUFFIXES = frozenset({".cu", ".cuh"})
 _HEADER_DISTRIBUTIONS = ("nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl")
 _MISSING_HEADER = re.compile(r'could not open source file "([^"]+)"|cannot open source file "([^"]+)"')
 _TEMPLATE = "<"
+_MACRO = re.compile(r"[A-Za-z_]\w*(\([^)]*\))?($|=)")
 # nvcc includes cuda_runtime.h before the first line, and with it these: files rely on INFINITY, uint32_t and uint.
 _ALWAYS_INCLUDED = ("math.h", "stdint.h", "sys/types.h")
 _KEY_VERSION = "2"
@@ -112,7 +113,17 @@ class _Unit:
     has_host_code: bool
 
 
+def _check_request(request: CompileRequest) -> None:
+    for folder in request.include_folders:
+        if not folder.is_dir():
+            raise ArgumentError(f"--include: there is no folder {folder}")
+    for macro in request.macros:
+        if not _MACRO.match(macro):
+            raise ArgumentError(f"{macro!r} defines no macro; write NAME or NAME=VALUE")
+
+
 def _make_unit(path: Path, text: str, request: CompileRequest) -> _Unit:
+    _check_request(request)
     folders = [path.resolve().parent, *request.include_folders, *find_header_folders()]
     options = (
         f"-arch={request.target}",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -93,16 +94,20 @@ def _parse_buffer(cursor: Cursor, scope: Scope, dtype: str, folder: Path | None)
     first = cursor.take()
     cursor.expect("[")
     size_token = cursor.token
-    count = parse_whole(cursor, scope, "a number of elements")
-    if count < 1:
-        raise cursor.error(f"expected at least one element, got {count}", size_token)
+    shape = [parse_whole(cursor, scope, "a number of elements")]
+    while cursor.accept(","):
+        shape.append(parse_whole(cursor, scope, "a number of elements"))
+    count = math.prod(shape)
+    if min(shape) < 1:
+        raise cursor.error(f"expected at least one element, got {min(shape)}", size_token)
     cursor.expect("]")
     contents_token = cursor.token
     contents = Contents()
     if cursor.accept("="):
         contents_token = cursor.token
         contents = _parse_contents(cursor, scope, folder)
-    buffer = BufferArgument(dtype, count, contents, span=cursor.span(first))
+    sizes = tuple(shape) if len(shape) > 1 else None
+    buffer = BufferArgument(dtype, count, contents, span=cursor.span(first), shape=sizes)
     trouble = find_trouble(buffer)
     if trouble:
         raise cursor.error(trouble, contents_token)

@@ -51,13 +51,18 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class BufferArgument:
-    """A device array of `count` elements; `dtype` is one of f64 f32 f16 bf16 i64 i32 i16 i8 u64 u32 u16 u8."""
+    """A device array of `count` elements; `dtype` is one of f64 f32 f16 bf16 i64 i32 i16 i8 u64 u32 u16 u8.
+
+    `shape` is that of a matrix or a higher array (rows last to change), None for a plain buffer: Numba's and CuPy's
+    arrays pass it to the kernel.
+    """
 
     dtype: str
     count: int
     contents: Contents
     name: str | None = None
     span: Span | None = field(default=None, compare=False)
+    shape: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

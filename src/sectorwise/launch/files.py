@@ -67,6 +67,8 @@ def parse_launch_file(text: str, path: Path) -> LaunchFile:
     cases = data.get("cases")
     if not isinstance(cases, list):
         raise place.at("cases").error(f"expected a list of cases, got {describe(cases)}{_near(data, 'cases')}")
+    if not cases:
+        raise place.at("cases").error("expected at least one case, got none")
     names = [case["name"] for case in cases if isinstance(case, dict) and "name" in case]
     for index, name in enumerate(names):
         if name in names[:index]:

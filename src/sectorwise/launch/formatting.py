@@ -45,7 +45,8 @@ def format_argument(argument: Argument) -> str:
 def _format_value(argument: Argument) -> str:
     match argument:
         case BufferArgument():
-            return f"{argument.dtype}[{argument.count}]{_format_contents(argument.contents)}"
+            size = argument.count if argument.shape is None else ", ".join(map(str, argument.shape))
+            return f"{argument.dtype}[{size}]{_format_contents(argument.contents)}"
         case ScalarArgument():
             number = repr(argument.value)
             return f"{argument.dtype}({number})" if argument.dtype is not None else number

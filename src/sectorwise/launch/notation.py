@@ -8,6 +8,7 @@ The grammar, with spaces anywhere between the words:
     argument   [name =] value
     variable   name = value
     value      f32[count] [= contents]   a buffer, passed as its address
+               f32[rows, columns]        the same; to Numba and CuPy an array of that shape
                i64(7)   f32(0.5)         a number of that type
                512   0.5   true          a number of the type of the parameter
                {value, ...}              a struct, laid out as C does
@@ -17,9 +18,10 @@ The grammar, with spaces anywhere between the words:
     contents   zeros | arange | perm(seed) | uniform(seed [, below]) | noise | @file.npy | @"a file.npy"
     types      f64 f32 f16 bf16 i64 i32 i16 i8 u64 u32 u16 u8, also spelled float32, uint8 and so on
 
-Numbers may be computed, `1 << 20`, `(n + 255) / 256`, and take the suffixes K, M and G (powers of 1,024). A name in
-a computation is the scalar argument of that name, wherever it stands: `copy<<<n / 256, 256>>>(f32[n], f32[n], n=4096)`.
-After `with`, a buffer is the contents of the module variable itself: `with table=i32[16]=arange, scale=f32(0.5)`.
+`kernel[dimensions, dimensions](...)`, as Python launches, is read as well. Numbers may be computed, `1 << 20`,
+`(n + 255) / 256`, and take the suffixes K, M and G (powers of 1,024). A name in a computation is the scalar argument of
+that name, wherever it stands: `copy<<<n / 256, 256>>>(f32[n], f32[n], n=4096)`. After `with`, a buffer is the contents
+of the module variable itself: `with table=i32[16]=arange, scale=f32(0.5)`.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
     from sectorwise.launch.config import Argument
 
+_BRACKETS = re.compile(r"\s*[A-Za-z_][\w.]*\s*\[")
 _KERNEL = re.compile(r"[A-Za-z_$][\w$:<>,.*&()\[\]+\-~ ]*")
 
 
@@ -48,6 +51,7 @@ def parse_launch(text: str, origin: str = "launch", folder: Path | None = None) 
     `origin` introduces errors (`--launch`, `transpose.cu:3`); `@file.npy` is taken relative to `folder`, if given.
     Raises LaunchError with a caret under the place. Sizes are not checked against any kernel or device here.
     """
+    text = _write_chevrons(text)
     kernel, start = _parse_kernel(text, origin)
     cursor = Cursor(text, origin, split_tokens(text, start))
     _require_end_of_shape(cursor)
@@ -78,6 +82,25 @@ def parse_launch(text: str, origin: str = "launch", folder: Path | None = None) 
         shared_span=shared_span,
         arguments_span=cursor.span_of(closing),
     )
+
+
+def _write_chevrons(text: str) -> str:
+    """Return `kernel<<<grid, block>>>(...)` for `kernel[grid, block](...)`; where no block stands, it is of one thread.
+
+    Triton and Numba launch so. Triton's block is not the launch's to choose.
+    """
+    found = _BRACKETS.match(text)
+    if found is None or "<<<" in text:
+        return text
+    depth, commas = 0, 0
+    for at, character in enumerate(text[found.end() :], found.end()):
+        depth += (character in "([{") - (character in ")]}")
+        commas += depth == 0 and character == ","
+        if depth < 0:
+            shape = text[found.end() : at].rstrip().removesuffix(",")
+            block = "" if commas and not text[found.end() : at].rstrip().endswith(",") else ", 1"
+            return f"{text[: found.end() - 1]}<<<{shape}{block}>>>{text[at + 1 :]}"
+    return text
 
 
 def _parse_kernel(text: str, origin: str) -> tuple[str, int]:
@@ -124,6 +147,8 @@ def _parse_dimensions(cursor: Cursor, scope: Scope, wanted: str) -> tuple[tuple[
     sizes = [parse_whole(cursor, scope, wanted)]
     while cursor.at(","):
         comma = cursor.take()
+        if cursor.at(")"):
+            break  # (4096,), as Python writes one dimension
         if len(sizes) == 3:
             raise cursor.error("expected at most three dimensions", comma)
         sizes.append(parse_whole(cursor, scope, wanted))

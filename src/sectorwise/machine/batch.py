@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sectorwise.machine.clusters import open_clusters
 from sectorwise.machine.convergence import Groups, start_groups
 from sectorwise.machine.memory import BatchMemory, FaultLog, GlobalMemory, open_batch_memory
 from sectorwise.machine.registers import RegisterFile
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from sectorwise.binary.flow import Flow
     from sectorwise.binding import BoundLaunch
+    from sectorwise.machine.clusters import Clusters
     from sectorwise.machine.execution import ExecutionOptions
     from sectorwise.machine.program import Program
     from sectorwise.machine.regions import Region
@@ -104,6 +106,7 @@ class Batch:
     arrived: npt.NDArray[np.int64]
     votes: npt.NDArray[np.int64]
     last_vote: npt.NDArray[np.int64]
+    clusters: Clusters | None = None
     unsettled: bool = False
     some_ways: bool = False
     clock: int = 0
@@ -120,6 +123,7 @@ def open_batch(tally: Tally, first_block: int, blocks: int) -> Batch:
     threads = tally.bound.launch.threads_per_block
     warps_per_block = -(-threads // 32)
     warps = blocks * warps_per_block
+    clusters = open_clusters(tally.bound, first_block, blocks, warps)
     masks = np.full(warps, 0xFFFFFFFF, np.uint32)
     if threads % 32:
         masks[warps_per_block - 1 :: warps_per_block] = (1 << threads % 32) - 1
@@ -129,7 +133,9 @@ def open_batch(tally: Tally, first_block: int, blocks: int) -> Batch:
         warps_per_block,
         first_block,
         RegisterFile(warps),
-        open_batch_memory(tally.bound, tally.global_memory, tally.faults, first_block, blocks, warps_per_block),
+        open_batch_memory(
+            tally.bound, tally.global_memory, tally.faults, first_block, blocks, warps_per_block, clusters
+        ),
         special_registers(tally.bound, first_block, blocks),
         start_groups(masks),
         masks.copy(),
@@ -141,4 +147,5 @@ def open_batch(tally: Tally, first_block: int, blocks: int) -> Batch:
         np.zeros((blocks, 16), np.int64),
         np.zeros((blocks, 16, 2), np.int64),
         np.zeros(blocks, np.int64),
+        clusters,
     )

@@ -14,9 +14,9 @@ from sectorwise.binary.ir import Address, Register
 from sectorwise.counting.request import Space
 from sectorwise.machine.arrivals import Arrivals, bytes_under_way
 from sectorwise.machine.frame import of_group
-from sectorwise.machine.lanes import first_lane
-from sectorwise.machine.mbarriers import change_words, find_words
-from sectorwise.machine.memory import Request, resolve
+from sectorwise.machine.lanes import first_lane, unpack
+from sectorwise.machine.mbarriers import change_words, find_words, find_words_at
+from sectorwise.machine.memory import WINDOW_BYTES, Request, resolve
 from sectorwise.machine.program import register_slot
 from sectorwise.machine.storage import empty_shadow, read_words, stain_words, write_words
 from sectorwise.machine.taint import UNKNOWN, collect, join
@@ -38,6 +38,8 @@ _UNIT_BYTES = 16
 
 _SIZE_UNITS = 0xFFFF
 _CREDIT = 1
+_RANKS = 16
+"""Blocks that a cluster has at most."""
 
 
 def run_bulk_copy(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int:
@@ -50,24 +52,62 @@ def run_bulk_copy(batch: Batch, frame: Frame, window: Window, instruction: Instr
         return behind
     places, size = _registers(instruction)
     ways = tuple(name for name in instruction.modifiers if name in ("S", "G"))
-    said = "its requests are not counted"
-    if instruction.has("MULTICAST"):
-        said += ", and only the issuing block's shared memory is written"
-    batch.tally.limitations[instruction.index, f"{instruction.opcode}: a copy of a whole range; {said}"] = None
+    said = f"{instruction.opcode}: a copy of a whole range; its requests are not counted"
+    batch.tally.limitations[instruction.index, said] = None
     if ways not in (("S", "G"), ("G", "S"), ("S", "S")) or _is_unknown(window, ways, places, size):
         because = f"{instruction.text}: what is copied where is not known"
         batch.tally.limitations[instruction.index, because] = None
-        if ways[:1] == ("S",):
-            _release(batch, frame, window, instruction, taken, _following(places[0]))
+        if ways[:1] == ("S",) and register_slot(_following(places[0])) not in window.taints:
+            waiting = _row_words(frame, window, _following(places[0]))
+            _release(batch, frame, instruction, taken != 0, waiting)
         return behind
-    sizes = (_row_words(frame, window, size) & _SIZE_UNITS) * _UNIT_BYTES
+    packed = _row_words(frame, window, size)
+    sizes = (packed & _SIZE_UNITS) * _UNIT_BYTES
     target, source = (_row_places(frame, window, way, place) for way, place in zip(ways, places, strict=True))
-    _copy(batch, frame, instruction, taken != 0, ways, target, source, sizes)
-    if ways[0] == "S":
-        cells, lanes = _barrier_words(batch, frame, window, instruction, taken, _following(places[0]))
-        if cells is not None:
-            _transact(batch, cells, lanes, -np.broadcast_to(sizes[:, None], lanes.shape)[lanes])
+    barrier: Longs | None = _row_words(frame, window, _following(places[0])) if ways[0] == "S" else None
+    if not instruction.has("MULTICAST"):
+        _copy(batch, frame, instruction, taken != 0, ways, target, source, sizes)
+        _complete(batch, frame, instruction, taken != 0, barrier, sizes)
+        return behind
+    for rank in range(_RANKS):
+        # The same place in the shared memory of each block that the mask names.
+        issuing = (taken != 0) & (packed >> (16 + rank) & 1 != 0)
+        if issuing.any() and barrier is not None:
+            there, told = (rank * WINDOW_BYTES + each % WINDOW_BYTES for each in (target, barrier))
+            _copy(batch, frame, instruction, issuing, ways, there, source, sizes)
+            _complete(batch, frame, instruction, issuing, told, sizes)
     return behind
+
+
+def _complete(
+    batch: Batch, frame: Frame, instruction: Instruction, issuing: Lanes, barrier: Longs | None, sizes: Longs
+) -> None:
+    """Tells the barrier of each row that its bytes have come."""
+    if barrier is None:
+        return
+    lanes = issuing[:, None] & (first_lane(frame.masks)[:, None] == np.arange(32))
+    cells, valid = find_words_at(batch, frame, instruction, barrier[:, None], lanes)
+    _transact(batch, cells, valid, -np.broadcast_to(sizes[:, None], valid.shape)[valid])
+
+
+def store_async(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int:
+    """STAS [R.64], S: stores to shared memory, its own or a peer's, and tells the mbarrier in R's second word."""
+    place = next(operand for operand in instruction.operands if isinstance(operand, Address))
+    source = next(operand for operand in reversed(instruction.operands) if isinstance(operand, Register))
+    width = next((int(name) // 8 for name in instruction.modifiers if name in ("64", "128")), 4)
+    target, lanes = place.base, unpack(taken)
+    if target is None:
+        return instruction.index + 1
+    said = f"{instruction.opcode}: a store that a barrier waits for; its requests are not counted"
+    batch.tally.limitations[instruction.index, said] = None
+    addresses, barrier = (window.read(register_slot(target) + k).astype(np.int64) for k in (0, 1))
+    request = Request(instruction, Space.SHARED, frame.rows, frame.warps, lanes)
+    pieces = resolve(batch.memory, np.broadcast_to(addresses + place.offset, lanes.shape), width, request)
+    words = [np.broadcast_to(window.read(register_slot(source) + k), lanes.shape) for k in range(width // 4)]
+    write_words(pieces, width, [word.astype(np.uint32) for word in words], lanes, frame.warps, None)
+    cells, valid = find_words_at(batch, frame, instruction, barrier, lanes)
+    _transact(batch, cells, valid, np.full(int(valid.sum()), -width, np.int64))
+    return instruction.index + 1
 
 
 def arrive_for_tensor_cores(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int:
@@ -107,7 +147,7 @@ def _row_places(frame: Frame, window: Window, way: str, register: Register) -> L
 
 def _is_unknown(window: Window, ways: tuple[str, ...], places: tuple[Register, Register], size: Register) -> bool:
     level = window.taints.get(register_slot(size))
-    for way, register in zip(ways, places, strict=True):
+    for way, register in zip(ways, places, strict=False):
         level = join(level, window.taints.get(register_slot(register)))
         if way == "G":
             level = join(level, window.taints.get(register_slot(register) + 1))
@@ -154,19 +194,16 @@ def _transact(batch: Batch, cells: Longs, lanes: Lanes, amounts: Longs) -> None:
     change_words(batch, cells[lanes], Arrivals(none, amounts, none))
 
 
-def _release(
-    batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks, register: Register
-) -> Longs | None:
+def _release(batch: Batch, frame: Frame, instruction: Instruction, issuing: Lanes, barrier: Longs) -> Longs:
     """Lets a barrier go of all bytes that it waits for, or will next wait for; what it waited for, `[rows]`."""
-    cells, lanes = _barrier_words(batch, frame, window, instruction, taken, register)
-    if cells is None:
-        return None
+    lanes = issuing[:, None] & (first_lane(frame.masks)[:, None] == np.arange(32))
+    cells, valid = find_words_at(batch, frame, instruction, barrier[:, None], lanes)
     words = batch.memory.shared.octets.view(np.uint64)
-    waited = bytes_under_way(words[cells[lanes]])
-    words[cells[lanes][waited == 0]] |= np.uint64(_CREDIT)
-    _transact(batch, cells, lanes, -waited)
+    waited = bytes_under_way(words[cells[valid]])
+    words[cells[valid][waited == 0]] |= np.uint64(_CREDIT)
+    _transact(batch, cells, valid, -waited)
     rows = np.zeros(frame.warps, np.int64)
-    rows[lanes.any(axis=1)] = waited
+    rows[valid.any(axis=1)] = waited
     return rows
 
 
@@ -179,17 +216,27 @@ def _copy_tile(batch: Batch, frame: Frame, window: Window, instruction: Instruct
     batch.tally.origins.setdefault(instruction.index, "what a tensor map names is not known")
     place = next(operand for operand in instruction.operands if isinstance(operand, Address))
     target = place.base or place.uniform
-    if target is None:
+    if target is None or _is_unknown(window, ("S",), (target, target), _following(target)):
         return
-    waited = _release(batch, frame, window, instruction, taken, _following(target))
+    starts, barrier = _row_words(frame, window, target), _row_words(frame, window, _following(target))
+    if not instruction.has("MULTICAST") or batch.clusters is None:
+        _stain_tile(batch, frame, taken != 0, starts, _release(batch, frame, instruction, taken != 0, barrier))
+        return
+    for rank in range(batch.clusters.peers.shape[1]):
+        there, told = (rank * WINDOW_BYTES + each % WINDOW_BYTES for each in (starts, barrier))
+        _stain_tile(batch, frame, taken != 0, there, _release(batch, frame, instruction, taken != 0, told))
+
+
+def _stain_tile(batch: Batch, frame: Frame, issuing: Lanes, starts: Longs, waited: Longs) -> None:
+    """What a tile holds is not known: as many bytes as were waited for; where nobody waits yet, all that follows."""
     memory = batch.memory
-    rows = np.arange(frame.warps) if frame.rows is None else frame.rows
-    starts = _row_words(frame, window, target)
+    warps = np.arange(frame.warps) if frame.rows is None else frame.rows
     shadow = empty_shadow(memory.shared)
-    for row in np.flatnonzero(taken):
-        start, size = int(starts[row]), memory.bound.shared_bytes
-        # As much as was waited for; where nobody waits yet, all that follows.
-        count = int(waited[row]) if waited is not None and waited[row] > 0 else size
-        origin = int(memory.shared_origins[rows[row], 0])
-        if 0 <= start < size:
-            shadow[(origin + start) >> 2 : (origin + min(start + count, size)) >> 2] |= np.uint8(UNKNOWN)
+    size = memory.bound.shared_bytes
+    for row in np.flatnonzero(issuing):
+        rank, start = divmod(int(starts[row]), WINDOW_BYTES)
+        origins = memory.shared_origins if memory.peer_origins is None else memory.peer_origins
+        if rank < origins.shape[1] and start < size:
+            origin = int(origins[warps[row], rank])
+            until = min(start + (int(waited[row]) or size), size)
+            shadow[(origin + start) >> 2 : (origin + until) >> 2] |= np.uint8(UNKNOWN)

@@ -16,15 +16,14 @@ from sectorwise.binary.ir import (
     Register,
     Target,
 )
+from sectorwise.machine.asynchronous import run_asynchronous
 from sectorwise.machine.barriers import arrive_at_barrier
-from sectorwise.machine.bulk_copies import arrive_for_tensor_cores, run_bulk_copy
 from sectorwise.machine.convergence import COLLECTIVE_KEY, WARPSYNC_KEY, State
 from sectorwise.machine.doubts import begin_doubt, counts_depend_on
 from sectorwise.machine.effects import CALL_RESULTS
 from sectorwise.machine.frame import end, live_lanes, move, of_group, park
 from sectorwise.machine.lanes import ALL_LANES, first_lane, pack, unpack
-from sectorwise.machine.mbarriers import run_mbarrier
-from sectorwise.machine.program import predicate_slot, register_slot
+from sectorwise.machine.program import ASYNCHRONOUS, predicate_slot, register_slot
 from sectorwise.machine.registers import BARRIER
 from sectorwise.machine.taint import UNKNOWN, UNKNOWN_LEVEL, collect, find_unknown, join
 
@@ -58,8 +57,11 @@ def leave_block(batch: Batch, frame: Frame, window: Window, step: Step) -> int |
         case "BRA" | "JMP":
             return _branch(batch, frame, window, instruction, taken)
         case "BRX" | "BRXU" | "JMX" | "JMXU" | "RET":
-            taken = _judge_target(batch, frame, window, instruction, taken)
-            return _go(batch, frame, taken, _indirect_places(batch, frame, window, instruction), behind)
+            known = _judge_target(batch, frame, window, instruction, taken)
+            places = _indirect_places(batch, frame, window, instruction)
+            # Behind such a jump is what has nothing to do with it: who does not know where to go leaves.
+            places = np.where(unpack(taken & ~known), len(batch.tally.program.kernel.instructions), places)
+            return _go(batch, frame, taken, places, behind)
         case "CALL":
             return _call(batch, frame, window, instruction, taken)
         case "BPT":
@@ -76,12 +78,8 @@ def leave_block(batch: Batch, frame: Frame, window: Window, step: Step) -> int |
             return _part_again(batch, frame, taken)
         case "BAR":
             return arrive_at_barrier(batch, frame, window, instruction, taken)
-        case "SYNCS" | "ARRIVES":
-            return run_mbarrier(batch, frame, window, step, taken)
-        case "UTCBAR":
-            return arrive_for_tensor_cores(batch, frame, window, instruction, taken)
-        case "UBLKCP" | "UBLKRED" | "UBLKPF" | "UTMALDG" | "UTMASTG" | "UTMAREDG":
-            return run_bulk_copy(batch, frame, window, instruction, taken)
+        case _ if instruction.opcode in ASYNCHRONOUS:
+            return run_asynchronous(batch, frame, window, step, taken)
         case _:
             return behind
 
@@ -235,9 +233,12 @@ def _call(batch: Batch, frame: Frame, window: Window, instruction: Instruction, 
     else:
         places = _indirect_places(batch, frame, window, instruction)
         inside = places < len(batch.tally.program.kernel.instructions)
-        if inside[unpack(taken)].all():
+        if _is_target_unknown(window, instruction, taken):
+            name = "a function that is not known"
+        elif inside[unpack(taken)].all():
             return _go(batch, frame, taken, places, behind)
-        name = _name_external(batch, frame, window, instruction)
+        else:
+            name = _name_external(batch, frame, window, instruction)
     if name == "__assertfail":
         _trap(batch, frame, taken, instruction, "an assertion fails here")
         return None
@@ -249,6 +250,17 @@ def _call(batch: Batch, frame: Frame, window: Window, instruction: Instruction, 
         if window.rows is not None:
             window.written.add(register)
     return behind
+
+
+def _is_target_unknown(window: Window, instruction: Instruction, taken: Masks) -> bool:
+    """Whether some lane's call goes to an address of which nothing is known."""
+    level: Levels | None = None
+    for operand in instruction.operands:
+        if isinstance(operand, Register) and operand.index != ZERO_REGISTER:
+            first = register_slot(operand)
+            level = join(level, join(window.taints.get(first), window.taints.get(first + 1)))
+    lanes = unpack(taken)
+    return level is not None and bool(collect(np.broadcast_to(level, lanes.shape), lanes) & UNKNOWN)
 
 
 def _trap(batch: Batch, frame: Frame, taken: Masks, instruction: Instruction, what: str) -> None:

@@ -29,6 +29,8 @@ class State(IntEnum):
     """Waits at the block barrier whose number is in `key`."""
     SPINS = 3
     """Repeats a loop that changes nothing: waits until something changes memory."""
+    CLUSTER = 4
+    """Waits for all threads of its cluster, in the phase that is in `key`."""
 
 
 @dataclass(slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sectorwise.binary.ir import Target
 from sectorwise.machine import numpy_engine
 from sectorwise.machine.execution import Engine
 from sectorwise.machine.native.unsupported import UnsupportedError
@@ -14,11 +15,15 @@ from sectorwise.machine.numpy_engine import WorkLimitError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from sectorwise.binary.ir import Kernel
     from sectorwise.binding import BoundLaunch
     from sectorwise.machine.execution import Execution, ExecutionOptions
 
 SMALL_THREADS = 1 << 17
 """Launches of more threads than this are always worth machine code."""
+
+LOOPING_THREADS = 1 << 14
+"""Launches of more threads than this are worth machine code if the kernel has a loop."""
 
 SMALL_BYTES = 32 << 20
 """Making what larger buffers hold takes longer than making machine code, which often does without."""
@@ -55,7 +60,7 @@ def _execute_fastest(
 ) -> Execution:
     show = None if progress is None else _only_forward(progress)
     is_large = bound.launch.blocks_total * bound.launch.threads_per_block > SMALL_THREADS
-    if not is_large and sum(allocation.size_bytes for allocation in bound.allocations) <= SMALL_BYTES:
+    if not is_large and _looks_small(bound):
         try:
             return numpy_engine.execute(bound, replace(options, work_limit=SMALL_WORK), show)
         except WorkLimitError:
@@ -64,6 +69,24 @@ def _execute_fastest(
         return execute_native(bound, options, show, assumes=is_large)
     except UnsupportedError:
         return numpy_engine.execute(bound, options, show)
+
+
+def _looks_small(bound: BoundLaunch) -> bool:
+    """Whether the reference engine may be done before machine code is made."""
+    if sum(allocation.size_bytes for allocation in bound.allocations) > SMALL_BYTES:
+        return False
+    threads = bound.launch.blocks_total * bound.launch.threads_per_block
+    return threads <= LOOPING_THREADS or not _has_loop(bound.kernel)
+
+
+def _has_loop(kernel: Kernel) -> bool:
+    """Whether a branch goes back; the one behind the last instruction goes to itself."""
+    return any(
+        isinstance(operand, Target) and operand.offset is not None and operand.offset < instruction.offset
+        for instruction in kernel.instructions
+        if instruction.opcode == "BRA"
+        for operand in instruction.operands
+    )
 
 
 def _only_forward(progress: Callable[[int, int], None]) -> Callable[[int, int], None]:

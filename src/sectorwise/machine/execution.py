@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from sectorwise.counting.request import Operation, Space
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -84,9 +86,24 @@ class Site:
     unknown_because: str | None = None
     sectors_hardware: int = 0
     """Sectors as the L1 pipe counts them; copies around L1 differ from `sectors`, the source view's."""
+    silent: int = 0
+    """Of `executed`, those with no active lane, as far as that is known: the pipe sees no request of them."""
     patterns: tuple[Pattern, ...] = field(default=(), compare=False, repr=False)
     """The dearest distinct patterns, and the first among equals; not all where there are many."""
     first: FirstRequest | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def certainty_hardware(self) -> Certainty:
+        """Certainty of what the pipe counts, where that rule is less sure than the source view's.
+
+        Of copies through L1 the passes are modelled; of generic accesses to global and local memory the requests and
+        sectors (`docs/counting-rules.md`, "Where source view and pipe differ").
+        """
+        through_l1 = self.access.operation is Operation.ASYNC_COPY and "BYPASS" not in self.access.modifiers
+        split = self.access.space is Space.GENERIC and self.sectors_local > 0 and self.sectors > 0
+        if self.certainty is Certainty.EXACT and (through_l1 or split):
+            return Certainty.MODELLED
+        return self.certainty
 
 
 class FaultKind(StrEnum):
@@ -98,7 +115,10 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The first wrong access of an instruction, and how many lanes did likewise over the launch."""
+    """The first wrong access of an instruction, and how many lanes did likewise over the launch.
+
+    `certainty` is that of the instruction's addresses, its guard and the way to it; the message says what is not exact.
+    """
 
     kind: FaultKind
     instruction: int
@@ -109,6 +129,7 @@ class Fault:
     width_bytes: int
     occurrences: int
     message: str
+    certainty: Certainty = Certainty.EXACT
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +182,14 @@ class Engine(StrEnum):
     NATIVE = "native"
 
 
+class Order(StrEnum):
+    """Which of the groups that a warp has parted into runs first: nothing says so but the hardware."""
+
+    LOWEST = "lowest"
+    """The one whose place in the code is lowest."""
+    HIGHEST = "highest"
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutionOptions:
     """How to run: `step_limit` warp instructions for one warp; `budget_bytes` for registers and memories in a batch.
@@ -168,8 +197,11 @@ class ExecutionOptions:
     A loop that changes nothing is seen as such long before the limit; one that counts for ever takes about a minute to
     meet the default. `observers` see every memory request as it is issued. `engine` chooses who runs it. `work_limit`
     ends the reference engine when it has run so many instructions, each by as many warps as there are (WorkLimitError).
-    Blocks that no proof covers are sampled where all would run more than `sample_above` warp instructions, counting
-    those that compute something (a second of one core runs about 10 million); None runs them all, however many.
+    `order` is that of parted groups in the reference engine: counts that it changes are not the kernel's own.
+    Blocks that no proof covers are sampled where all would be more work than `sample_above`: a unit is a warp
+    instruction that computes something, a memory access a hundred; a core does about 300 million a second. None runs
+    them all. What machine code reads of buffers may take `memory_bytes` (None: any), else it ends with a
+    MemoryBudgetError.
     """
 
     step_limit: int = 2_000_000
@@ -177,4 +209,6 @@ class ExecutionOptions:
     observers: tuple[Observer, ...] = ()
     engine: Engine = Engine.AUTOMATIC
     work_limit: int | None = None
-    sample_above: int | None = 1 << 24
+    order: Order = Order.LOWEST
+    sample_above: int | None = 1 << 29
+    memory_bytes: int | None = None

@@ -36,6 +36,7 @@ def describe_hang(batch: Batch, blocks_not_begun: int) -> None:
             said += _explain_conditions(tally)
         else:
             what = "the block's barrier" if (states == State.BARRIER).any() else "lanes that never come"
+            what = "the cluster's barrier" if (states == State.CLUSTER).any() else what
             said = f"{count} wait{'' if warps > 1 else 's'} here for {what}: the launch hangs"
         tally.limitations.setdefault((int(place), said), None)
 

@@ -8,37 +8,46 @@ blocks that differ along its axes are not alike.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sectorwise.machine.numpy_algebra import NumpyAlgebra
+from sectorwise.machine.tables import Table, combine, read_known, read_table, tabulate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import numpy.typing as npt
 
-Form = tuple[int, int, int]
-"""What a step along each axis of the grid adds to a value."""
+ALL_AXES = frozenset({0, 1, 2})
+_FAR = 1 << 62
+_FAR_BITS = 24
 
-SAME: Form = (0, 0, 0)
+Axis = int | Table
+"""What blocks may differ along: an axis of the grid (0 to 2), or a number that each has in a table."""
+
+Form = tuple[tuple[Axis, int], ...]
+"""What a step along each axis adds to a value; axes along which nothing is added are left out."""
+
+SAME: Form = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
     """How a value of `bits` bits (1 for predicates) differs between blocks.
 
-    `known` is its number where that is one for all lanes and blocks. Of a value that is `spoiled` nothing is known; the
-    axes are those to blame (0 to 2).
+    `known` is its number where that is one for all lanes and blocks. Of a value that is `spoiled` no form is known; the
+    axes are those to blame (0 to 2). A value that hangs on the block alone, and is one for all its lanes, may have a
+    `table`.
     """
 
     form: Form = SAME
     bits: int = 32
     known: int | None = None
     spoiled: frozenset[int] = frozenset()
+    table: Table | None = None
 
     @property
     def is_same(self) -> bool:
@@ -48,7 +57,7 @@ class Likeness:
     @property
     def axes(self) -> frozenset[int]:
         """Axes along which the value differs, or may."""
-        return self.spoiled | {axis for axis, step in enumerate(self.form) if step}
+        return self.spoiled.union(*({axis} if isinstance(axis, int) else ALL_AXES for axis, _ in self.form))
 
 
 class Rule(StrEnum):
@@ -66,6 +75,10 @@ class Rule(StrEnum):
     """The comparison of two words, whose difference moves by the form, comes out the same."""
     LESS_SIGNED = "less_signed"
     EQUAL = "equal"
+    QUOTIENT = "quotient"
+    """The operand, an unsigned word, divided by two to the power of the limit, gives the same."""
+    TABULATED = "tabulated"
+    """The operand is what its table says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +92,6 @@ class Condition:
 
 
 Outcome = tuple[Likeness, tuple[Condition, ...]]
-
-_ALGEBRA = NumpyAlgebra()
 
 _BITS_OF_RESULT = {
     "extend_zero": 64,
@@ -100,18 +111,19 @@ _BITS_OF_RESULT = {
     "float_equal": 1,
     "is_nan": 1,
 }
-_FOLDABLE = frozenset(
-    {
-        *("add", "subtract", "multiply", "multiply_wide", "bit_and", "bit_or", "bit_xor", "invert", "join"),
-        *("low", "high", "shift_left", "shift_right", "shift_right_signed", "extend_zero", "extend_sign"),
-    }
-)
 
 
 def add_forms(a: Form, b: Form, bits: int, factor: int = 1) -> Form:
     """The form of a + factor * b, steps modulo the size, as the signed numbers nearest to zero."""
-    x, y, z = (_wrap(p + factor * q, bits) for p, q in zip(a, b, strict=True))
-    return x, y, z
+    steps = dict(a)
+    for axis, step in b:
+        steps[axis] = steps.get(axis, 0) + factor * step
+    return _make_form({axis: _wrap(step, bits) for axis, step in steps.items()})
+
+
+def _make_form(steps: Mapping[Axis, int]) -> Form:
+    moving = [(axis, step) for axis, step in steps.items() if step]
+    return tuple(sorted(moving, key=lambda pair: str(pair[0] if isinstance(pair[0], int) else pair[0].name)))
 
 
 def _wrap(step: int, bits: int) -> int:
@@ -123,30 +135,72 @@ def _scale(form: Form, factor: int, bits: int) -> Form:
     return add_forms(SAME, form, bits, factor)
 
 
-def spoil(operands: Sequence[Likeness], bits: int) -> Likeness:
-    """A result of which nothing is known: because of axes that have spoiled an operand, else of those that move one."""
+def spoil(operands: Sequence[Likeness], bits: int, table: Table | None = None) -> Likeness:
+    """A result without a form: because of axes that have spoiled an operand, else of those that move one."""
     spoiled: frozenset[int] = frozenset().union(*(operand.spoiled for operand in operands))
-    return Likeness(bits=bits, spoiled=spoiled or frozenset().union(*(operand.axes for operand in operands)))
+    blamed = spoiled or frozenset().union(*(operand.axes for operand in operands))
+    return Likeness(bits=bits, spoiled=blamed, table=table)
 
 
-def relate(operation: str, operands: Sequence[Likeness], options: Mapping[str, Any]) -> Outcome:
-    """How the result of an operation of the algebra differs between blocks, and under which conditions."""
+def relate(operation: str, values: Sequence[Any], options: Mapping[str, Any]) -> Outcome:
+    """How the result of an operation of the algebra differs between blocks, and under which conditions.
+
+    `values` are its arguments in order; those that are no likeness are switches.
+    """
+    operands = [value for value in values if isinstance(value, Likeness)]
     bits = _BITS_OF_RESULT.get(operation) or max(operand.bits for operand in operands)
     if operation == "select":
         bits = operands[1].bits
+    if operation in ("permute", "first_active") and all(operand.is_same for operand in operands[1:]):
+        return operands[0], ()
+    table = _tabulate(operation, values, options)
     if all(operand.is_same for operand in operands):
-        return Likeness(bits=bits, known=_fold(operation, operands, options)), ()
+        return Likeness(bits=bits, known=None if table is None else read_known(table), table=table), ()
+    checks: tuple[Condition, ...] = ()
+    if table is None:
+        operands, checks = _take_as_axes(operands)
     if any(operand.spoiled for operand in operands):
-        return spoil(operands, bits), ()
-    return _relate_linear(operation, operands, bits, options) or (spoil(operands, bits), ())
+        return spoil(operands, bits, table), ()
+    outcome = _relate_linear(operation, operands, bits, options)
+    if outcome is None:
+        return spoil(operands, bits, table), ()
+    return replace(outcome[0], table=table), (*checks, *outcome[1])
 
 
-def _fold(operation: str, operands: Sequence[Likeness], options: Mapping[str, Any]) -> int | None:
-    if operation not in _FOLDABLE or any(operand.known is None or operand.bits == 1 for operand in operands):
-        return None
-    arrays = [np.full((1, 1), operand.known, np.uint64 if operand.bits == 64 else np.uint32) for operand in operands]
-    with np.errstate(all="ignore"):
-        return int(getattr(_ALGEBRA, operation)(*arrays, **options)[0, 0])
+def _tabulate(operation: str, values: Sequence[Any], options: Mapping[str, Any]) -> Table | None:
+    """The table of a result whose operands all have one, or are known."""
+    tables: list[Any] = []
+    for value in values:
+        if not isinstance(value, Likeness):
+            tables.append(value)
+        elif value.table is not None:
+            tables.append(value.table)
+        elif value.known is not None and value.bits in (32, 64):
+            dtype = np.uint64 if value.bits == 64 else np.uint32
+            tables.append(tabulate(f"{value.known}:{value.bits}", np.full((1, 1), value.known, dtype)))
+        else:
+            return None
+    return combine(operation, tables, options)
+
+
+def take_as_axis(value: Likeness) -> Likeness:
+    """A number without a form, that has a table, as an axis of its own; others as they are."""
+    if not value.spoiled or value.table is None or value.bits not in (32, 64):
+        return value
+    array = read_table(value.table)
+    if (array == array[0]).all():
+        return Likeness(SAME, value.bits, int(array[0, 0]), table=value.table)
+    return Likeness(((value.table, 1),), value.bits, table=value.table)
+
+
+def _take_as_axes(operands: Sequence[Likeness]) -> tuple[list[Likeness], tuple[Condition, ...]]:
+    taken = [take_as_axis(operand) for operand in operands]
+    tables = [
+        (place, operand.table)
+        for place, operand in enumerate(operands)
+        if taken[place] is not operand and operand.table is not None
+    ]
+    return taken, tuple(Condition(Rule.TABULATED, (place,), ((table, 1),)) for place, table in tables)
 
 
 def _relate_linear(
@@ -173,8 +227,6 @@ def _relate_linear(
         case "select":
             same = operands[0].is_same and operands[1].form == operands[2].form
             return (Likeness(operands[1].form, bits), ()) if same else None
-        case "permute" | "first_active":
-            return (Likeness(a.form, bits), ()) if operands[1].is_same else None
         case _:
             return _resize(operation, operands)
 
@@ -192,8 +244,9 @@ def _resize(operation: str, operands: Sequence[Likeness]) -> Outcome | None:
         case "high":
             # The upper word moves by whole words only, as long as the lower does not overflow.
             low = _scale(a.form, 1, 32)
-            x, y, z = ((step - part) >> 32 for step, part in zip(a.form, low, strict=True))
-            return Likeness((x, y, z), 32), _stays((0,), low)
+            rest = add_forms(a.form, low, 64, -1)
+            upper = _make_form({axis: _wrap(step >> 32, 32) for axis, step in rest})
+            return Likeness(upper, 32), _stays((0,), low)
         case "join":
             low, high = a.form, operands[1].form
             return Likeness(add_forms(low, high, 64, 1 << 32), 64), _stays((0,), low)
@@ -230,11 +283,15 @@ def _shift(operation: str, operands: Sequence[Likeness], bits: int) -> Outcome |
         return Likeness(_scale(a.form, 1 << count, bits) if count < bits else SAME, bits), ()
     if bits == 32 and count >= 31 and operation == "shift_right_signed":
         return Likeness(bits=bits), (Condition(Rule.SIGN, (0,), a.form),)
-    if bits != 32 or count >= bits or any(step % (1 << count) for step in a.form):
+    if bits != 32 or count >= bits:
         return None
-    x, y, z = (step >> count for step in a.form)
+    if any(step % (1 << count) for _, step in a.form):
+        # What is left of the upper bits of an address seldom changes.
+        stays = operation == "shift_right" and count >= _FAR_BITS
+        return (Likeness(bits=bits), (Condition(Rule.QUOTIENT, (0,), a.form, count),)) if stays else None
+    form = _make_form({axis: step >> count for axis, step in a.form})
     rule = Rule.UNSIGNED if operation == "shift_right" else Rule.SIGNED
-    return Likeness((x, y, z), bits), (Condition(rule, (0,), a.form),)
+    return Likeness(form, bits), (Condition(rule, (0,), a.form),)
 
 
 def _mask(operation: str, operands: Sequence[Likeness], bits: int) -> Outcome | None:
@@ -243,7 +300,7 @@ def _mask(operation: str, operands: Sequence[Likeness], bits: int) -> Outcome | 
         moving, other = operands[place], operands[1 - place]
         if not other.is_same:
             continue
-        free = min((step & -step for step in moving.form if step), default=1 << bits)
+        free = min((step & -step for _, step in moving.form), default=1 << bits)
         if operation != "bit_and":
             if other.known is None:
                 return Likeness(moving.form, bits), (Condition(Rule.BELOW, (1 - place,), SAME, free),)
@@ -259,10 +316,10 @@ def _compare(operation: str, operands: Sequence[Likeness]) -> Outcome | None:
     a, b = operands
     if a.bits != 32:
         return None
-    x, y, z = (p - q for p, q in zip(a.form, b.form, strict=True))
+    difference = add_forms(a.form, b.form, 64, -1)
     fit = Rule.UNSIGNED if operation == "less_unsigned" else Rule.SIGNED
     fits = [Condition(fit, (place,), each.form) for place, each in enumerate(operands) if not each.is_same]
-    return Likeness(bits=1), (*fits, Condition(Rule(operation), (0, 1), (x, y, z)))
+    return Likeness(bits=1), (*fits, Condition(Rule(operation), (0, 1), difference))
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,16 +337,21 @@ class Extent:
 
 
 def find_alike(
-    extents: Sequence[Extent], origin: npt.NDArray[np.int64], places: npt.NDArray[np.int64]
+    extents: Sequence[Extent], columns: Mapping[Axis, npt.NDArray[np.int64]], origin: int = 0
 ) -> npt.NDArray[np.bool_]:
-    """Which blocks, at `places` [n, 3], are like the one at `origin` [3]: bool [n]."""
-    steps = places - origin
+    """Which blocks are like the one at `origin`: bool [n]; `columns` [n] say where each block lies along each axis."""
     rooms: dict[Form, tuple[int, int]] = {}
     for extent in extents:
-        down, up = rooms.get(extent.form, (-(1 << 62), 1 << 62))
+        down, up = rooms.get(extent.form, (-_FAR, _FAR))
         rooms[extent.form] = max(down, extent.low - extent.least), min(up, extent.high - extent.greatest)
-    alike = np.ones(len(places), np.bool_)
+    count = len(next(iter(columns.values())))
+    alike = np.ones(count, np.bool_)
     for form, (down, up) in rooms.items():
-        moved = steps @ np.asarray(form, np.int64)
-        alike &= (moved >= down) & (moved <= up)
+        moved, size = np.zeros(count, np.int64), np.zeros(count)
+        for axis, step in form:
+            steps = columns[axis] - columns[axis][origin]
+            moved += steps * np.int64(step)
+            size += np.abs(steps.astype(np.float64) * step)
+        # What does not fit a word of 64 bits proves nothing.
+        alike &= (moved >= down) & (moved <= up) & (size < _FAR)
     return alike

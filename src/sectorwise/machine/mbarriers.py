@@ -90,7 +90,14 @@ def find_words(
         place = place + value.astype(np.int64) * scale
     if collect(level, lanes if level is not None and level.shape[1] != 1 else None) & UNKNOWN:
         return None, lanes
-    places = np.broadcast_to(place & 0xFFFFFFFF, (frame.warps, 32)).astype(np.int64)
+    return find_words_at(batch, frame, instruction, place & 0xFFFFFFFF, lanes)
+
+
+def find_words_at(
+    batch: Batch, frame: Frame, instruction: Instruction, places: Longs, lanes: Lanes
+) -> tuple[npt.NDArray[np.int64], Lanes]:
+    """Indices [rows, 32] of the words at addresses in shared memory, and the lanes whose word is there."""
+    places = np.broadcast_to(places, (frame.warps, 32)).astype(np.int64)
     request = Request(instruction, Space.SHARED, frame.rows, frame.warps, lanes)
     (piece,) = resolve(batch.memory, places, BARRIER_BYTES, request)
     valid = lanes if piece.where is None else lanes & piece.where

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from sectorwise.binary.ir import Instruction
     from sectorwise.binding import Allocation, BoundLaunch
+    from sectorwise.machine.clusters import Clusters
 
     Lanes = npt.NDArray[np.bool_]
     Addresses = npt.NDArray[np.int64]
@@ -45,10 +46,14 @@ class Request:
 
 @dataclass(slots=True)
 class FaultLog:
-    """First fault of each instruction and kind, with how many lanes did likewise."""
+    """First fault of each instruction and kind, with how many lanes did likewise.
+
+    `remote` are instructions that reached into another block's shared memory: no fault, but to be told.
+    """
 
     first: dict[tuple[int, FaultKind], Fault] = field(default_factory=dict)
     occurrences: dict[tuple[int, FaultKind], int] = field(default_factory=dict)
+    remote: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -66,8 +71,9 @@ class BatchMemory:
     """All that the warps of a batch can reach.
 
     Shared memory of the batch's blocks lies in one storage; `shared_origins` [warps, 1] is where that of each warp's
-    block begins. Local memory is interleaved by lane, so that one offset of all lanes is contiguous, as in hardware.
-    While `watched`, the next store that changes a value counts as one of `changes`, and ends the watch.
+    block begins, `peer_origins` [warps, size] where those of its cluster's blocks do, by rank. Local memory is
+    interleaved by lane, so that one offset of all lanes is contiguous, as in hardware. While `watched`, the next store
+    that changes a value counts as one of `changes`, and ends the watch.
     """
 
     bound: BoundLaunch
@@ -78,6 +84,7 @@ class BatchMemory:
     warps_per_block: int
     shared: Storage
     shared_origins: Addresses
+    peer_origins: Addresses | None = None
     local: Storage | None = None
     watched: bool = False
     changes: int = 0
@@ -97,9 +104,12 @@ def open_batch_memory(
     first_block: int,
     blocks: int,
     warps_per_block: int,
+    clusters: Clusters | None = None,
 ) -> BatchMemory:
     """Fresh shared memory for `blocks` blocks from `first_block` on; local memory is made at its first touch."""
     stride = -(-max(bound.shared_bytes, 16) // 16) * 16
+    origins = np.arange(blocks, dtype=np.int64) * stride
+    peers = None if clusters is None else origins[clusters.peers[clusters.of_block]]
     return BatchMemory(
         bound,
         global_memory,
@@ -108,7 +118,8 @@ def open_batch_memory(
         blocks * warps_per_block,
         warps_per_block,
         empty_storage(stride * blocks),
-        np.repeat(np.arange(blocks, dtype=np.int64) * stride, warps_per_block)[:, None],
+        np.repeat(origins, warps_per_block)[:, None],
+        None if peers is None else np.repeat(peers, warps_per_block, axis=0),
     )
 
 
@@ -166,7 +177,9 @@ def resolve(memory: BatchMemory, addresses: Addresses, width_bytes: int, request
 
 def generic_spaces(bound: BoundLaunch, addresses: Addresses) -> npt.NDArray[np.int8]:
     """0 for global, 1 for shared, 2 for local addresses, by the windows."""
-    shared = (addresses >= bound.shared_window) & (addresses < bound.shared_window + WINDOW_BYTES)
+    cluster = bound.kernel.resources.cluster or (1, 1, 1)
+    shared_bytes = cluster[0] * cluster[1] * cluster[2] * WINDOW_BYTES
+    shared = (addresses >= bound.shared_window) & (addresses < bound.shared_window + shared_bytes)
     local = (addresses >= bound.local_window) & (addresses < bound.local_window + WINDOW_BYTES)
     return np.where(shared, np.int8(1), np.where(local, np.int8(2), np.int8(0)))
 
@@ -238,11 +251,28 @@ def _probable_allocation(world: GlobalMemory, addresses: Addresses, active: Lane
 
 
 def _resolve_shared(memory: BatchMemory, addresses: Addresses, width_bytes: int, request: Request) -> tuple[Piece, ...]:
-    where = _check_window(memory, addresses, 0, memory.bound.shared_bytes, width_bytes, request)
     origin = memory.shared_origins if request.rows is None else memory.shared_origins[request.rows]
+    if memory.peer_origins is not None:
+        addresses, origin = _find_peers(memory, memory.peer_origins, addresses, origin, request)
+    where = _check_window(memory, addresses, 0, memory.bound.shared_bytes, width_bytes, request)
     if where is None:
         return (Piece(memory.shared, addresses + origin, None),)
     return (Piece(memory.shared, np.where(where, addresses, 0) + origin, where),)
+
+
+def _find_peers(
+    memory: BatchMemory, peers: Addresses, addresses: Addresses, own: Addresses, request: Request
+) -> tuple[Addresses, Addresses]:
+    """Offsets in shared memory, and where that of the block begins whose rank stands above them; -1: there is none."""
+    rank = addresses // WINDOW_BYTES
+    ranks = peers.shape[1]
+    offsets = np.where((rank >= 0) & (rank < ranks), addresses % WINDOW_BYTES, -1)
+    full = np.broadcast_to(np.clip(rank, 0, ranks - 1), (request.warps, 32))
+    origin = np.take_along_axis(peers if request.rows is None else peers[request.rows], full, axis=1)
+    away = origin != own
+    if bool((away if request.active is None else away & request.active).any()):
+        memory.faults.remote.add(request.instruction.index)
+    return offsets, origin
 
 
 def _resolve_local(memory: BatchMemory, addresses: Addresses, width_bytes: int, request: Request) -> tuple[Piece, ...]:

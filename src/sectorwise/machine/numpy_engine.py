@@ -12,6 +12,7 @@ from sectorwise.launch.contents import materialise
 from sectorwise.machine.banks import pack_bank
 from sectorwise.machine.barriers import run_inline_control
 from sectorwise.machine.batch import Batch, Tally, open_batch
+from sectorwise.machine.clusters import count_inseparable
 from sectorwise.machine.control import leave_block
 from sectorwise.machine.convergence import yield_waiting
 from sectorwise.machine.doubts import end_doubts, spread_doubts, way_of
@@ -93,12 +94,6 @@ def open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
     """A launch of which nothing has run yet."""
     program = decode(bound.kernel)
     count = len(bound.kernel.instructions)
-    limitations: dict[tuple[int, str], None] = {}
-    cluster = bound.kernel.resources.cluster
-    if cluster is not None and cluster != (1, 1, 1):
-        size = " x ".join(str(blocks) for blocks in cluster)
-        because = f"the kernel asks for clusters of {size} blocks; it is run as if each block were a cluster of its own"
-        limitations[0, because] = None
     banks = {number: pack_bank(content) for number, content in bound.banks.items()}
     return Tally(
         program,
@@ -109,7 +104,6 @@ def open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
         {},
         np.zeros(count, np.int64),
         np.zeros(count, np.int64),
-        limitations=limitations,
     )
 
 
@@ -123,9 +117,9 @@ def _contents_of(allocation: Allocation) -> npt.NDArray[np.uint8]:
 
 def _blocks_in_batch(bound: BoundLaunch, options: ExecutionOptions) -> int:
     threads = _threads_of_block(bound)
-    return max(
-        1, min(LANES_IN_BATCH // threads, options.budget_bytes // _bytes_of_block(bound), bound.launch.blocks_total)
-    )
+    fits = min(LANES_IN_BATCH // threads, options.budget_bytes // _bytes_of_block(bound), bound.launch.blocks_total)
+    together = count_inseparable(bound)
+    return max(together, fits // together * together)
 
 
 def _batches_at_once(bound: BoundLaunch, options: ExecutionOptions, blocks: int) -> int:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sectorwise.machine.execution import Execution, Fault, Limitation
+from sectorwise.machine.execution import Certainty, Execution, Fault, Limitation
 from sectorwise.machine.reasons import explain_unknown
-from sectorwise.machine.sites import close_site
+from sectorwise.machine.sites import close_site, judge_doubts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) -> Execution:
     """The execution of a launch all of whose `blocks` have run, or stand for others by `sampling`."""
     kernel = tally.bound.kernel
+    for index in tally.faults.remote & tally.counters.keys():
+        tally.counters[index].modelled = True
     sites = tuple(
         close_site(counter, explain_unknown(kernel, index, tally.origins) if counter.unknown else None)
         for index, counter in sorted(tally.counters.items())
@@ -34,6 +36,8 @@ def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) 
     for index in sorted(tally.unknown_conditions):
         because = explain_unknown(kernel, index, tally.origins)
         said[index, f"whether lanes go this way is not known: {because}; they are taken not to"] = None
+    for index in sorted(tally.faults.remote):
+        said[index, "it reaches into another block's shared memory: this is counted as if it were its own"] = None
     limitations = [Limitation(index, because) for index, because in sorted(said)]
     limitations += [Limitation(site.instruction, site.unknown_because) for site in sites if site.unknown_because]
     return Execution(
@@ -51,7 +55,20 @@ def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) 
 def _faults_of(tally: Tally) -> tuple[Fault, ...]:
     log = tally.faults
     ordered = sorted(log.first.items(), key=lambda item: (item[0][0], item[0][1].value))
-    return tuple(replace(fault, occurrences=log.occurrences[key]) for key, fault in ordered)
+    return tuple(_finish_fault(tally, fault, log.occurrences[key]) for key, fault in ordered)
+
+
+_UNSURE = {
+    Certainty.ASSUMED: "whether lanes access this hangs on values that are assumed",
+    Certainty.SCHEDULE_DEPENDENT: "whether lanes access this depends on the order of warps",
+}
+
+
+def _finish_fault(tally: Tally, fault: Fault, occurrences: int) -> Fault:
+    counter = tally.counters.get(fault.instruction)
+    certainty = Certainty.EXACT if counter is None else judge_doubts(counter.doubts)
+    said = "" if certainty is Certainty.EXACT else f"; {_UNSURE[certainty]}"
+    return replace(fault, occurrences=occurrences, message=fault.message + said, certainty=certainty)
 
 
 def _make_reader(memory: GlobalMemory, tally: Tally) -> Callable[[int], npt.NDArray[np.uint8]]:

@@ -15,7 +15,7 @@ from sectorwise.binary.ir import (
     Register,
     Target,
 )
-from sectorwise.counting.request import Space
+from sectorwise.counting.request import Operation, Space
 from sectorwise.errors import ArgumentError
 from sectorwise.machine.divisions import find_trusted_seeds
 from sectorwise.machine.forms import access_of
@@ -31,8 +31,25 @@ if TYPE_CHECKING:
 
     Action = Callable[[Port[Any]], None]
 
+# Instructions on mbarriers, clusters and whole ranges of memory, behind which lanes may have to wait.
+ASYNCHRONOUS = frozenset(
+    (
+        "ARRIVES",
+        "STAS",
+        "SYNCS",
+        "UBLKCP",
+        "UBLKPF",
+        "UBLKRED",
+        "UCGABAR_ARV",
+        "UCGABAR_WAIT",
+        "UTCBAR",
+        "UTMALDG",
+        "UTMAREDG",
+        "UTMASTG",
+    )
+)
 # Instructions that decide where lanes go next; they end a basic block.
-TERMINATORS = frozenset(
+TERMINATORS = ASYNCHRONOUS | frozenset(
     (
         "BRA",
         "BRX",
@@ -49,15 +66,6 @@ TERMINATORS = frozenset(
         "BAR",
         "KILL",
         "BPT",
-        "SYNCS",
-        "ARRIVES",
-        "UBLKCP",
-        "UBLKRED",
-        "UBLKPF",
-        "UTMALDG",
-        "UTMASTG",
-        "UTMAREDG",
-        "UTCBAR",
     )
 )
 # Instructions that only the engine can run, since they work on convergence state; lanes go on behind them.
@@ -216,10 +224,13 @@ def _address_slots(instruction: Instruction) -> tuple[int, ...]:
     slots: list[int] = []
     access = access_of(instruction)
     is_short = access is not None and access.space in (Space.SHARED, Space.LOCAL)
+    # The first address of a copy is its target in shared memory: one register.
+    target = instruction.operands[0] if access is not None and access.operation is Operation.ASYNC_COPY else None
     for operand in instruction.operands:
         if isinstance(operand, Address):
+            is_word = is_short or operand is target
             for register in (operand.base, operand.uniform):
                 if register is not None and register.index != ZERO_REGISTER:
                     first = register_slot(register)
-                    slots.extend((first,) if is_short or "U32" in operand.base_suffixes else (first, first + 1))
+                    slots.extend((first,) if is_word or "U32" in operand.base_suffixes else (first, first + 1))
     return tuple(slots)

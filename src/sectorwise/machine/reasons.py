@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction, Kernel
     from sectorwise.machine.effects import Slot
 
+_LOADS = frozenset(("LDG", "LDS", "LDL", "LD", "LDSM", "ATOM", "ATOMG", "ATOMS"))
 _ENDS_FLOW = frozenset(("BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU", "EXIT", "RET", "KILL"))
 
 
@@ -34,7 +35,7 @@ def explain_unknown(kernel: Kernel, index: int, origins: Mapping[int, str]) -> s
             instruction = kernel.instructions[definition]
             if definition in origins:
                 return f"{_name(slot)} comes from {instruction.opcode} at {_place(instruction)}: {origins[definition]}"
-            if through_memory is None and instruction.opcode.startswith("LD"):
+            if through_memory is None and instruction.opcode in _LOADS:
                 through_memory = f"{_name(slot)} was loaded by {instruction.opcode} at {_place(instruction)}"
             for source in sources(instruction):
                 if (source, definition) not in seen:

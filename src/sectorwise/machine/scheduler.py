@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sectorwise.machine.cluster_barriers import release_clusters
 from sectorwise.machine.convergence import State, meet, release_barriers
+from sectorwise.machine.execution import Order
 from sectorwise.machine.frame import Frame
 from sectorwise.machine.lanes import ALL_LANES, unpack
 from sectorwise.machine.progress import wake_spinners
@@ -24,6 +26,7 @@ def settle(batch: Batch) -> None:
     """Lets go of all groups that wait for nothing any more."""
     batch.groups = meet(batch.groups, batch.live)
     batch.groups = release_barriers(batch.groups, batch.live, batch.warps_per_block, batch.arrived)
+    release_clusters(batch)
     batch.unsettled = False
 
 
@@ -40,11 +43,17 @@ def choose_frame(batch: Batch) -> Frame | None:
     batch.clock += 1
     ran = groups.ran[runs]
     oldest = int(ran.argmin())
-    pc = int(pcs[oldest]) if batch.clock - ran[oldest] > QUANTUM else int(pcs.min())
+    highest = batch.tally.options.order is Order.HIGHEST
+    pc = int(pcs.max() if highest else pcs.min())
+    if batch.clock - ran[oldest] > QUANTUM:
+        pc = int(pcs[oldest])
     here = pcs == pc
     chosen = runs[here]
     others = pcs[~here]
     next_pc = int(others.min()) if others.size else NOWHERE
+    if highest and others.size:
+        # Who is highest may change with every block.
+        next_pc = 0
     warps = groups.warp[chosen]
     if warps.size > 1:
         first = np.concatenate([[True], warps[1:] != warps[:-1]])

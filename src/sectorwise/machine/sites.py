@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sectorwise.counting.count import count_requests
-from sectorwise.counting.request import Requests
+from sectorwise.counting.request import Requests, Space
 from sectorwise.machine.execution import Certainty, FirstRequest, Pattern, Site
 from sectorwise.machine.lanes import ALL_LANES, unpack
 from sectorwise.machine.taint import KNOWN, ORDERED
@@ -35,7 +35,7 @@ _MEMO_ROWS = 64
 _KEPT_PATTERNS = 16
 """Distinct patterns of a site that are kept for people to see."""
 
-_COUNTS = 8
+_COUNTS = 9
 _MULTIPLIERS = np.random.default_rng(0x5EC7).integers(1, 1 << 62, 256, np.uint64) * np.uint64(2) + np.uint64(1)
 
 
@@ -51,7 +51,7 @@ class Parts:
 
 @dataclass(slots=True)
 class _Kept:
-    """A pattern that is kept: its key, its counts [8], how often it came, sectors and passes beyond the ideal."""
+    """A pattern that is kept: its key, its counts [9], how often it came, sectors and passes beyond the ideal."""
 
     key: Keys
     parts: Parts
@@ -62,8 +62,9 @@ class _Kept:
 
 @dataclass(slots=True)
 class SiteCounter:
-    """Running counts of one memory instruction; `sums` in the order of the fields of `Counts`.
+    """Running counts of one memory instruction.
 
+    `sums` are in the order of the fields of `Counts`, then requests that have an active lane.
     `doubts` is all that was uncertain about its addresses, its guard and the way to it; `unknown` says that some
     requests are not in the counts, `sampled` that some blocks stand for others without a proof.
     """
@@ -119,7 +120,7 @@ def record(counter: SiteCounter, patterns: Patterns) -> None:
 
 
 def keep_patterns(counter: SiteCounter, keys: Keys, parts: Parts, counts: Keys, times: Keys) -> None:
-    """Keeps the dearest of distinct patterns: `keys` [n, columns], their `counts` [n, 8], each `times` [n] seen."""
+    """Keeps the dearest of distinct patterns: `keys` [n, columns], their `counts` [n, 9], each `times` [n] seen."""
     excess = counts[:, 0] - counts[:, 1] + counts[:, 3] - counts[:, 4]
     dearest = range(len(keys)) if len(keys) <= _KEPT_PATTERNS else np.argsort(-excess * times, kind="stable")
     for row in dearest[:_KEPT_PATTERNS]:
@@ -167,51 +168,26 @@ def find_first(
     return FirstRequest(first_warp + warp, tuple(shown.tolist()), int(_pack(lanes[None])[0, 0]))
 
 
-def merge_counter(counter: SiteCounter, other: SiteCounter) -> None:
-    """Adds what another counter of the same site has counted."""
-    counter.executed += other.executed
-    counter.lanes += other.lanes
-    counter.sums += other.sums
-    counter.modelled |= other.modelled
-    counter.doubts |= other.doubts
-    counter.unknown |= other.unknown
-    counter.sampled |= other.sampled
-    for kept in other.kept.values():
-        keep_patterns(counter, kept.key[None], kept.parts, kept.counts[None], np.array([kept.times]))
-    if other.first is not None and (counter.first is None or other.first.warp < counter.first.warp):
-        counter.first = other.first
-
-
-def scale_counter(counter: SiteCounter, of: int, run: int) -> SiteCounter:
-    """What `of` blocks count where `run` of them have counted this: rounded to the nearest."""
-    scaled = SiteCounter(counter.instruction, counter.access)
-    merge_counter(scaled, counter)
-    scaled.sums = counter.sums // run * of + (counter.sums % run * of + run // 2) // run
-    scaled.lanes = (2 * counter.lanes * of + run) // (2 * run)
-    scaled.executed = (2 * counter.executed * of + run) // (2 * run)
-    for kept in scaled.kept.values():
-        kept.times = kept.times * of // run
-    scaled.sampled = run < of
-    return scaled
-
-
 def record_silent(counter: SiteCounter, warps: int) -> None:
     """Adds warps that issued without a lane that accessed, or whose access is not known."""
     counter.executed += warps
 
 
+def judge_doubts(doubts: int) -> Certainty:
+    """How sure a count is of which these flags are all that was uncertain."""
+    if doubts & ORDERED:
+        return Certainty.SCHEDULE_DEPENDENT
+    return Certainty.ASSUMED if doubts else Certainty.EXACT
+
+
 def close_site(counter: SiteCounter, unknown_because: str | None) -> Site:
     """The site as the execution reports it."""
-    certainty = Certainty.EXACT
-    if counter.doubts & ORDERED:
-        certainty = Certainty.SCHEDULE_DEPENDENT
-    elif counter.doubts:
-        certainty = Certainty.ASSUMED
-    elif counter.modelled:
+    certainty = judge_doubts(counter.doubts)
+    if certainty is Certainty.EXACT and counter.modelled:
         certainty = Certainty.MODELLED
     elif counter.sampled:
         certainty = Certainty.SAMPLED
-    *counts, sectors_hardware = (int(total) for total in counter.sums)
+    *counts, sectors_hardware, requests = (int(total) for total in counter.sums)
     sectors, sectors_ideal, tags, wavefronts, wavefronts_ideal, hardware, local = counts
     return Site(
         counter.instruction,
@@ -228,9 +204,17 @@ def close_site(counter: SiteCounter, unknown_because: str | None) -> Site:
         certainty,
         unknown_because if counter.unknown else None,
         sectors_hardware,
+        _count_silent(counter, requests),
         tuple(_show_pattern(counter, kept) for kept in _rank(counter)),
         counter.first,
     )
+
+
+def _count_silent(counter: SiteCounter, requests: int) -> int:
+    """Issues without an active lane; of generic accesses, whose parts are counted each, and of unknown ones none."""
+    if counter.unknown or counter.access.space is Space.GENERIC:
+        return 0
+    return max(0, counter.executed - requests)
 
 
 def _rank(counter: SiteCounter) -> list[_Kept]:
@@ -337,7 +321,7 @@ def _find_distinct_rows(rows: Keys) -> tuple[npt.NDArray[np.intp], npt.NDArray[n
 
 
 def _count(counter: SiteCounter, keys: Keys, parts: Parts) -> npt.NDArray[np.int64]:
-    """Counts `[rows, 8]` of distinct keys, from the memo where they are few."""
+    """Counts `[rows, 9]` of distinct keys, from the memo where they are few."""
     if len(keys) > _MEMO_ROWS:
         return _count_keys(counter, keys, parts)
     names = [key.tobytes() for key in keys]
@@ -363,6 +347,7 @@ def _count_keys(counter: SiteCounter, keys: Keys, parts: Parts) -> npt.NDArray[n
         counts.wavefronts_hardware,
         counts.sectors_local,
         counts.sectors_hardware,
+        (keys[:, 0] != 0).astype(np.int64),
     )
     return np.stack(fields, axis=1)
 

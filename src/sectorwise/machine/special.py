@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sectorwise.machine.clusters import find_places
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -38,8 +40,9 @@ def special_registers(bound: BoundLaunch, first_block: int, blocks: int) -> dict
     values: dict[str, npt.NDArray[np.int64]] = {
         "SR_LANEID": lane,
         "SRZ": np.zeros((1, 1, 1), np.int64),
-        "SR_CgaCtaId": np.zeros((1, 1, 1), np.int64),
-        "SR_CgaSize": np.ones((1, 1, 1), np.int64),
+        "SR_CgaCtaId": find_places(bound, linear)[1],
+        # By this the offsets of a cluster's constants are moved (see `ClusterConstants`).
+        "SR_CgaSize": np.zeros((1, 1, 1), np.int64),
         "SR_GRIDID": np.ones((1, 1, 1), np.int64),
         "SR_EQMASK": 1 << lane,
         "SR_LTMASK": (1 << lane) - 1,

@@ -153,6 +153,8 @@ def check_block(
         ("shared_bytes_per_block", shared_bytes_per_block, 0),
         ("barriers", barriers, 0),
     ):
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise ArgumentError(f"{name} is {value!r}; it must be a whole number")
         if value < least:
             raise ArgumentError(f"{name} is {value}; it must be at least {least}")
     excesses = list(

@@ -61,19 +61,19 @@ def sum_totals(sites: Sequence[Site], instructions: int) -> Totals:
     """Totals of the memory instructions `sites` of a launch that issued `instructions` warp instructions."""
     loads = [site for site in sites if _is_pipe_load(site.access)]
     stores = [site for site in sites if _matches(site.access, _DEVICE_SPACES, {Operation.STORE})]
-    local_loads = [site for site in sites if _matches(site.access, {Space.LOCAL}, {Operation.LOAD})]
-    local_stores = [site for site in sites if _matches(site.access, {Space.LOCAL}, {Operation.STORE})]
+    local_loads = [site for site in sites if _reaches_local(site) and site.access.operation is Operation.LOAD]
+    local_stores = [site for site in sites if _reaches_local(site) and site.access.operation is Operation.STORE]
     device = [site for site in sites if site.access.space in _DEVICE_SPACES]
     shared = [site for site in sites if reaches_shared(site.access)]
     local = [site for site in sites if site.access.space in {Space.LOCAL, Space.GENERIC}]
     return Totals(
         instructions=instructions,
-        global_load_requests=sum(site.executed for site in loads),
+        global_load_requests=_count_requests(loads),
         global_load_sectors=_add(loads, lambda site: site.sectors_hardware),
-        global_store_requests=sum(site.executed for site in stores),
+        global_store_requests=_count_requests(stores),
         global_store_sectors=_add(stores, lambda site: site.sectors),
-        global_atom_requests=sum(site.executed for site in device if site.access.operation is Operation.ATOMIC),
-        global_red_requests=sum(site.executed for site in device if site.access.operation is Operation.REDUCTION),
+        global_atom_requests=_count_requests(site for site in device if site.access.operation is Operation.ATOMIC),
+        global_red_requests=_count_requests(site for site in device if site.access.operation is Operation.REDUCTION),
         local_load_requests=_count_local_requests(local_loads),
         local_load_sectors=_add(local_loads, lambda site: site.sectors_local),
         local_store_requests=_count_local_requests(local_stores),
@@ -106,6 +106,26 @@ def reaches_shared(access: Access) -> bool:
     return access.space in {Space.SHARED, Space.GENERIC} or access.operation is Operation.ASYNC_COPY
 
 
+def _reaches_local(site: Site) -> bool:
+    """Whether the pipe counts the instruction among those of local memory."""
+    return site.access.space is Space.LOCAL or (site.access.space is Space.GENERIC and site.sectors_local > 0)
+
+
+def _count_requests(sites: Iterable[Site]) -> int:
+    """Requests to global memory.
+
+    An issue without an active lane makes none (measured: tests/verify/reduction.ncu-rep), nor does a generic
+    instruction whose lanes all go elsewhere (family spaces).
+    """
+    return sum(
+        site.executed - site.silent
+        for site in sites
+        if site.access.space is not Space.GENERIC
+        or site.tag_requests
+        or not (site.wavefronts_hardware or site.sectors_local)
+    )
+
+
 def _is_pipe_load(access: Access) -> bool:
     return _matches(access, _DEVICE_SPACES, {Operation.LOAD}) or access.operation is Operation.ASYNC_COPY
 
@@ -127,4 +147,6 @@ def _add_pipe(sites: Iterable[Site], operations: AbstractSet[Operation]) -> int 
 
 
 def _count_local_requests(sites: Iterable[Site]) -> int:
-    return sum(site.executed * max(1, site.access.width_bytes // _BYTES_PER_LOCAL_REQUEST) for site in sites)
+    return sum(
+        (site.executed - site.silent) * max(1, site.access.width_bytes // _BYTES_PER_LOCAL_REQUEST) for site in sites
+    )

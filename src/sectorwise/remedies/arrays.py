@@ -37,6 +37,8 @@ class SharedArray:
     end: int
     """Of name and extents: `tile[32][33]`."""
     scope_end: int
+    dynamic: bool = False
+    """Declared `extern`: its extent is empty, and its size comes with the launch."""
 
     @property
     def element_bytes(self) -> int | None:
@@ -45,18 +47,17 @@ class SharedArray:
 
 
 def find_shared_arrays(text: str) -> tuple[SharedArray, ...]:
-    """The arrays of a source in the order of their declarations; dynamic ones (`extern __shared__`) are left out."""
+    """The arrays of a source in the order of their declarations."""
     plain = blank_comments(text)
     arrays = []
     for found in _DECLARATION.finditer(plain):
-        if re.search(r"\bextern\s+$", plain[: found.start()]):
-            continue
+        dynamic = re.search(r"\bextern\s+$", plain[: found.start()]) is not None
         scope_end = _find_scope_end(plain, found.start())
         position = found.end()
         while (declarator := _DECLARATOR.match(plain, position)) is not None:
             extents, end = read_brackets(plain, declarator.end())
             name = declarator["name"]
-            arrays.append(SharedArray(name, found["type"], extents, declarator.start("name"), end, scope_end))
+            arrays.append(SharedArray(name, found["type"], extents, declarator.start("name"), end, scope_end, dynamic))
             comma = re.match(r"\s*,", plain[end:])
             if comma is None:
                 break

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.remedies.signatures import find_kernel_text
-from sectorwise.remedies.workshop import Change, Refusal, make_remedy, prove
+from sectorwise.remedies.workshop import Change, Gain, Refusal, make_remedy, prove
 from sectorwise.rules.requests import SECTORS
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def find_other_axes(
     after = outcome.model.totals.l2_theoretical_sectors
     if after is None or after >= before:
         return {}
-    remedy = make_remedy(change, SECTORS, before, after)
+    remedy = make_remedy(workshop, original, change, Gain(SECTORS, before, after))
     return dict.fromkeys(codes, (remedy,))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.remedies.arrays import add_to, resolve_constant, rewrite_extents, rewrite_indices
@@ -68,9 +69,20 @@ def _lengthen_pitch(workshop: Workshop, array: SharedArray, pad: int, pitch: str
     text = rewrite_indices(workshop.text, array, lengthen)
     if text is None:
         return
+    title = f"pad the rows of {array.name} by {pad} element{'s' if pad > 1 else ''}: a pitch of {longer}"
+    if array.dynamic:
+        row = resolve_constant(workshop.text, pitch) or 1
+        size_bytes = -(-workshop.launch.dynamic_shared_bytes // row) * (row + pad)
+        yield Change(
+            title=f"{title}, and {size_bytes:,} B of dynamic shared memory",
+            code=f"{longer}  // for {pitch} in the indices of {array.name}",
+            text=text,
+            launch=replace(workshop.launch, dynamic_shared_bytes=size_bytes),
+        )
+        return
     extent = f"({array.extents[0].strip()}) / {pitch} * {longer}"
     yield Change(
-        title=f"pad the rows of {array.name} by {pad} element{'s' if pad > 1 else ''}: a pitch of {longer}",
+        title=title,
         code=f"__shared__ {array.type} {array.name}[{extent}];  // and {longer} for {pitch} in its indices",
         text=rewrite_extents(text, array, (extent,)),
         launch=workshop.launch,

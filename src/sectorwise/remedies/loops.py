@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.remedies.workshop import Change, Refusal, make_remedy, prove
+from sectorwise.remedies.workshop import Change, Gain, Refusal, make_remedy, prove
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,7 +34,7 @@ def find_unrolling(
             if not isinstance(outcome, Refusal):
                 after = _count_in_flight(outcome.model)
                 if after >= _WORTH * before:
-                    return {_CODE: (make_remedy(change, _IN_FLIGHT, before, after),)}
+                    return {_CODE: (make_remedy(workshop, original, change, Gain(_IN_FLIGHT, before, after)),)}
     return {}
 
 

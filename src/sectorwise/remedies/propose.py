@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sectorwise.remedies.axes import find_other_axes
 from sectorwise.remedies.loops import find_unrolling
 from sectorwise.remedies.records import find_aligned_records
+from sectorwise.remedies.rows import find_staged_rows
 from sectorwise.remedies.shared import find_layouts
 from sectorwise.remedies.staging import find_staging
 from sectorwise.remedies.vectors import find_vectors
@@ -19,7 +20,15 @@ if TYPE_CHECKING:
     from sectorwise.model.kernel_model import KernelModel
     from sectorwise.remedies.workshop import Workshop
 
-_FINDERS: Final = (find_layouts, find_staging, find_other_axes, find_aligned_records, find_vectors, find_unrolling)
+_FINDERS: Final = (
+    find_layouts,
+    find_staging,
+    find_staged_rows,
+    find_other_axes,
+    find_aligned_records,
+    find_vectors,
+    find_unrolling,
+)
 """Each gives remedies by the code of the findings that they are for."""
 
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.remedies.arrays import blank_comments
-from sectorwise.remedies.workshop import Change, Refusal, make_remedy, prove
+from sectorwise.remedies.workshop import Change, Gain, Refusal, make_remedy, prove
 from sectorwise.rules.requests import SECTORS
 
 if TYPE_CHECKING:
@@ -43,5 +43,5 @@ def find_aligned_records(
                 continue
             after = outcome.model.totals.l2_theoretical_sectors
             if after is not None and after < before:
-                return {_CODE: (make_remedy(change, SECTORS, before, after),)}
+                return {_CODE: (make_remedy(workshop, original, change, Gain(SECTORS, before, after)),)}
     return {}

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.remedies.arrays import find_shared_arrays
 from sectorwise.remedies.layouts import list_paddings, list_swizzles
-from sectorwise.remedies.workshop import Refusal, make_remedy, prove, shrink
+from sectorwise.remedies.minimal import find_minimal
+from sectorwise.remedies.workshop import Gain, Refusal, make_remedy, prove, shrink
 from sectorwise.rules.requests import WAVEFRONTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from sectorwise.findings import Finding, Remedy
+    from sectorwise.launch.config import LaunchConfig
     from sectorwise.model.kernel_model import KernelModel
     from sectorwise.remedies.arrays import SharedArray
     from sectorwise.remedies.workshop import Change, Trial, Workshop
@@ -26,7 +28,8 @@ def find_layouts(
 ) -> dict[str, tuple[Remedy, ...]]:
     """Remedies by the code of the finding, for those about conflicts; none where no layout is better.
 
-    All accesses to an array count together: what a layout gains for one and loses for another is no remedy.
+    All accesses to an array count together: what a layout gains for one and loses for another is no remedy. Where no
+    array of the source can be rewritten, a small kernel of the same accesses shows what would help.
     """
     conflicts = [finding for finding in findings if finding.code in CODES]
     before = original.totals.shared_wavefronts
@@ -38,7 +41,7 @@ def find_layouts(
             remedy = _choose(workshop, original, list(changes))
             if remedy is not None:
                 remedies.append(remedy)
-    ordered = tuple(sorted(remedies, key=lambda remedy: remedy.after))
+    ordered = tuple(sorted(remedies, key=lambda remedy: remedy.after)) or find_minimal(workshop, original, conflicts)
     return {finding.code: ordered for finding in conflicts} if ordered else {}
 
 
@@ -66,7 +69,7 @@ def _choose(workshop: Workshop, original: KernelModel, changes: list[Change]) ->
     trials: list[Trial] = []
     refused: list[str] = []
     for change in changes:
-        tried = change if small is None else replace(change, launch=small.launch)
+        tried = change if small is None else replace(change, launch=_shrink(change, small))
         outcome = prove(workshop, tried, base)
         if isinstance(outcome, Refusal):
             refused.append(f"{change.title}: {outcome.because}")
@@ -75,16 +78,21 @@ def _choose(workshop: Workshop, original: KernelModel, changes: list[Change]) ->
         else:
             trials.append(outcome)
     for trial in sorted(trials, key=_weigh):
-        change = replace(trial.change, launch=workshop.launch)
+        change = replace(trial.change, launch=replace(trial.change.launch, grid=workshop.launch.grid))
         whole = trial if small is None else prove(workshop, change, original)
         if isinstance(whole, Refusal):
             refused.append(f"{change.title}: {whole.because}")
             continue
         after = whole.model.totals.shared_wavefronts or 0
-        return make_remedy(change, WAVEFRONTS, before, after, refused=tuple(refused))
+        return make_remedy(workshop, original, change, Gain(WAVEFRONTS, before, after), refused=tuple(refused))
     return None
+
+
+def _shrink(change: Change, small: Workshop) -> LaunchConfig:
+    return replace(change.launch, grid=small.launch.grid)
 
 
 def _weigh(trial: Trial) -> tuple[int, int, int]:
     needs, totals = trial.model.bound.kernel.resources, trial.model.totals
-    return (totals.shared_wavefronts or 0, needs.static_shared_bytes, totals.instructions)
+    size_bytes = needs.static_shared_bytes + trial.change.launch.dynamic_shared_bytes
+    return (totals.shared_wavefronts or 0, size_bytes, totals.instructions)

@@ -10,7 +10,7 @@ import numpy as np
 
 from sectorwise.launch.config import BufferArgument, ScalarArgument
 from sectorwise.remedies.signatures import find_kernel_text
-from sectorwise.remedies.workshop import Change, Refusal, make_remedy, prove
+from sectorwise.remedies.workshop import Change, Gain, Refusal, make_remedy, prove
 from sectorwise.rules.requests import SECTORS
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ def find_staging(
     totals = outcome.model.totals
     if totals.l2_theoretical_sectors is None or totals.l2_theoretical_sectors >= before:
         return {}
-    cost = f"{change.title}, which costs {totals.shared_wavefronts:,} wavefronts"
-    return {_CODE: (make_remedy(change, SECTORS, before, totals.l2_theoretical_sectors, title=cost),)}
+    told = replace(change, title=f"{change.title}, which costs {totals.shared_wavefronts:,} wavefronts")
+    return {_CODE: (make_remedy(workshop, original, told, Gain(SECTORS, before, totals.l2_theoretical_sectors)),)}
 
 
 def _write_body(pointers: Sequence[Parameter], shape: tuple[int, int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.remedies.signatures import find_kernel_text
-from sectorwise.remedies.workshop import Change, Refusal, make_remedy, prove
+from sectorwise.remedies.workshop import Change, Gain, Refusal, make_remedy, prove
 from sectorwise.rules.requests import SECTORS
 
 if TYPE_CHECKING:
@@ -48,4 +48,4 @@ def find_vectors(
     after = outcome.model.totals.l2_theoretical_sectors
     if after is None or after >= before:
         return {}
-    return {_CODE: (make_remedy(change, SECTORS, before, after),)}
+    return {_CODE: (make_remedy(workshop, original, change, Gain(SECTORS, before, after)),)}

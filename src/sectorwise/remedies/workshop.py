@@ -27,11 +27,15 @@ _TRIAL_BLOCKS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """What a remedy may change, `text` and `launch`, and how to run what comes of it."""
+    """What a remedy may change, `text` and `launch`, and how to run what comes of it.
+
+    `time` runs it with caches followed, so that its model has a time; None where times are not asked for.
+    """
 
     text: str
     launch: LaunchConfig
     run: Run
+    time: Run | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +82,33 @@ def prove(workshop: Workshop, change: Change, original: KernelModel) -> Trial | 
     return Trial(change, model)
 
 
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a change is worth, in counts of `quantity` over the whole launch."""
+
+    quantity: str
+    before: int
+    after: int
+
+
 def make_remedy(
-    change: Change, quantity: str, before: int, after: int, *, title: str | None = None, refused: tuple[str, ...] = ()
+    workshop: Workshop, original: KernelModel, change: Change, gain: Gain, *, refused: tuple[str, ...] = ()
 ) -> Remedy:
-    """The remedy that a proven change is; `title` where that of the change does not tell all."""
+    """The remedy that a proven change is, with the times of both launches where they are asked for."""
+    changed = None
+    if workshop.time is not None and original.time is not None:
+        changed = workshop.time(change.text, change.launch).time
     return Remedy(
-        title=title or change.title,
+        title=change.title,
         change=change.code,
-        quantity=quantity,
-        before=before,
-        after=after,
+        quantity=gain.quantity,
+        before=gain.before,
+        after=gain.after,
         source_text=change.text,
         launch=format_launch(change.launch),
         refused=refused,
+        before_ns=None if changed is None or original.time is None else original.time.estimate_ns,
+        after_ns=None if changed is None else changed.estimate_ns,
     )
 
 

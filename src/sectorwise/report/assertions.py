@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import TYPE_CHECKING, Final
 
+from sectorwise.analysis.data import Analysis
 from sectorwise.analyze import analyze
 from sectorwise.errors import ArgumentError
 from sectorwise.findings import Severity
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Any
 
-    from sectorwise.analysis.data import Analysis, FindingReport, KernelAnalysis
+    from sectorwise.analysis.data import FindingReport, KernelAnalysis
     from sectorwise.analyze import LaunchSource
 
 _ORDER: Final = tuple(Severity)
@@ -41,6 +42,8 @@ def assert_clean(
         SectorwiseError: the work cannot go on.
     """
     __tracebackhide__ = True  # pytest shows where the promise was made, not how it is checked
+    if isinstance(source, Analysis):
+        raise TypeError("assert_clean takes what analyze takes, a source and its launches, not an Analysis")
     analysis = analyze(source, launches, **options)
     check_clean(analysis, fail_on=fail_on, allow_unknown=allow_unknown)
     return analysis

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.analysis.causes import Cause
+from sectorwise.analysis.comparison import NumberChange
 from sectorwise.report.concurrency import HELD_UP, write_amount, write_time
 from sectorwise.report.json import to_plain, write_document
 from sectorwise.report.page import Page, Role, clip, fold, paint, tidy
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
         Comparison,
         KernelChange,
         LineChange,
-        NumberChange,
         Side,
         WordChange,
     )
@@ -83,7 +83,7 @@ def _write_kernel(change: KernelChange, page: Page) -> Iterator[str]:
     title = name_change(name_side(change.before), name_side(change.after))
     yield paint(page, Role.TITLE, clip(page, title, page.width))
     for line in fold(page, f"  {describe_verdict(change)}"):
-        yield paint(page, _judge(change), line)
+        yield paint(page, judge(change), line)
     yield ""
     yield from _write_causes(change, page)
     yield ""
@@ -106,7 +106,8 @@ def describe_verdict(change: KernelChange) -> str:
     return f"as fast as before: {times}{error}"
 
 
-def _judge(change: KernelChange) -> Role:
+def judge(change: KernelChange) -> Role:
+    """How the change of time is meant."""
     before, after = change.estimate_ns_before, change.estimate_ns_after
     if before is None or after is None:
         return Role.UNKNOWN
@@ -132,8 +133,8 @@ def name_cause(cause: CauseChange) -> str:
 def _write_cause(cause: CauseChange, page: Page) -> str:
     share = "" if cause.share is None or abs(cause.share) < _SMALL else f"{100 * cause.share:.0f} %"
     line = (
-        f"    {name_cause(cause):<34}{_write_ns(cause.ns_before):>10}{_write_ns(cause.ns_after):>10}"
-        f"{_write_ns_change(cause.ns_before, cause.ns_after):>11}{share:>8}"
+        f"    {name_cause(cause):<34}{write_ns(cause.ns_before):>10}{write_ns(cause.ns_after):>10}"
+        f"{write_ns_change(cause.ns_before, cause.ns_after):>11}{share:>8}"
     )
     return paint(page, _color(cause.ns_before, cause.ns_after), line.rstrip())
 
@@ -144,11 +145,13 @@ def _color(before: float | None, after: float | None) -> Role:
     return Role.GOOD if after < _FASTER * before else Role.BAD if before < _FASTER * after else Role.QUIET
 
 
-def _write_ns(value: float | None) -> str:
+def write_ns(value: float | None) -> str:
+    """A time, `unknown`, or 0 where it is less than what counts."""
     return "unknown" if value is None else write_time(value) if value >= _WHOLE else "0"
 
 
-def _write_ns_change(before: float | None, after: float | None) -> str:
+def write_ns_change(before: float | None, after: float | None) -> str:
+    """`+250 ns`, `-1.2 us`, `-` where nothing changed; empty where one is not known."""
     if before is None or after is None:
         return ""
     change = after - before
@@ -229,29 +232,34 @@ def has_changed(line: LineChange) -> bool:
 def _write_line(change: LineChange, page: Page) -> Iterator[str]:
     old, new = change.before, change.after
     share = "" if change.share is None else f"  {100 * change.share:.0f} % of the change"
-    side = new or old
-    if side is None:
-        return
-    places = [_place(each) for each in (old, new) if each is not None]
-    if old is not None and new is not None and old.file == new.file and old.line != new.line:
-        places[-1] = f"{new.line}"
-    what = "" if old is not None and new is not None else " (new)" if old is None else " (gone)"
-    yield from fold(page, f"    {name_change(places[0], places[-1])}{what}{share}")
+    yield from fold(page, f"    {name_place(change)}{share}")
     for mark, each in (("-", old), ("+", new)):
         if each is not None and each.text and (old is None or new is None or old.text != new.text):
             yield paint(page, Role.QUIET, clip(page, f"      {mark} {each.text}", page.width))
     if old is not None and new is not None and old.text == new.text and old.text:
         yield paint(page, Role.QUIET, clip(page, f"        {old.text}", page.width))
-    for line in _list_counts(old, new):
-        yield tidy(page, f"        {line}")
+    for count in list_counts(old, new):
+        shown = [write_number(value, count.unit) for value in (count.before, count.after)]
+        line = f"        {count.name:<16}{shown[0]:>14}{shown[1]:>14}{write_change(count.before, count.after):>10}"
+        yield tidy(page, line)
+
+
+def name_place(change: LineChange) -> str:
+    """`a.cu:3`, `a.cu:3 -> 5`, and whether the line is new or gone."""
+    old, new = change.before, change.after
+    places = [_place(each) for each in (old, new) if each is not None]
+    if old is not None and new is not None and old.file == new.file and old.line != new.line:
+        places[-1] = f"{new.line}"
+    what = "" if old is not None and new is not None else " (new)" if old is None else " (gone)"
+    return f"{name_change(places[0], places[-1])}{what}"
 
 
 def _place(cost: LineCost) -> str:
     return "(no line)" if cost.line is None else f"{cost.file}:{cost.line}"
 
 
-def _list_counts(old: LineCost | None, new: LineCost | None) -> Iterator[str]:
-    """Each count that differs, one a line."""
+def list_counts(old: LineCost | None, new: LineCost | None) -> Iterator[NumberChange]:
+    """Each count of a line that differs; a line that is not there costs nothing."""
     for name, unit, attribute in (
         ("time", "ns", "ns"),
         ("requests", "", "executed"),
@@ -261,5 +269,4 @@ def _list_counts(old: LineCost | None, new: LineCost | None) -> Iterator[str]:
     ):
         before, after = (0 if side is None else getattr(side, attribute) for side in (old, new))
         if before != after:
-            shown = [write_number(value, unit) for value in (before, after)]
-            yield f"{name:<16}{shown[0]:>14}{shown[1]:>14}{write_change(before, after):>10}"
+            yield NumberChange(name, unit, before, after)

@@ -57,6 +57,10 @@ def _write_evidence(evidence: Evidence, cost_ns: float | None, page: Page) -> It
 
 def _write_remedy(remedy: Remedy, page: Page) -> Iterator[str]:
     yield from _wrap(page, f"remedy, proven: {remedy.title}: {remedy.before:,} to {remedy.after:,} {remedy.quantity}")
+    if remedy.before_ns is not None and remedy.after_ns is not None:
+        ratio = remedy.before_ns / remedy.after_ns
+        times = f"{write_time(remedy.before_ns)} to {write_time(remedy.after_ns)}"
+        yield from _wrap(page, f"time, modelled: {times}, {ratio:.2f} times as fast", _INDENT + 2)
     for line in remedy.change.splitlines():
         yield " " * (_INDENT + 4) + tidy(page, line)
     for refusal in remedy.refused:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sectorwise.device import load_device
 from sectorwise.report.concurrency import write_concurrency
+from sectorwise.report.configs import write_configs
 from sectorwise.report.figures import name_operation, write_bytes
 from sectorwise.report.findings import write_findings
 from sectorwise.report.page import Page, Role, clip, fold, measure, paint, tidy
@@ -18,9 +19,10 @@ from sectorwise.report.totals import write_totals
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sectorwise.analysis.data import Analysis, KernelAnalysis, LimitationReport, SampledBlocks
+    from sectorwise.analysis.data import Analysis, KernelAnalysis, LimitationReport
     from sectorwise.analysis.verification import KernelComparison
     from sectorwise.binary.ir import Location
+    from sectorwise.machine.execution import Sampling
 
 _LEGEND = (
     ("request", "one memory instruction issued by one warp, 32 lanes at once"),
@@ -30,6 +32,7 @@ _LEGEND = (
     ("eff.", "ideal / real; ! marks what is below 100 %"),
     ("×4", "four instructions with equal counts; their requests are added"),  # noqa: RUF001 - as in the table
     ("sure", "exact: executed for every lane, and equal to what the profiler shows"),
+    ("sampled", "estimated from blocks that ran in place of all; the others need not do the same"),
     ("?", "an address depends on something that is not known"),
 )
 
@@ -40,6 +43,7 @@ def render(analysis: Analysis, page: Page | None = None) -> str:
     lines = [_write_title(analysis, page)]
     for kernel in analysis.kernels:
         lines += ["", *_write_kernel(analysis, kernel, page)]
+    lines += write_configs(analysis.kernels, page)
     lines += ["", *_write_legend(analysis, page)]
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
@@ -115,7 +119,7 @@ def _write_facts(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Iter
     yield from write_concurrency(kernel, load_device(analysis.device.id).sm_count, page)
 
 
-def _write_sample(sampled: SampledBlocks) -> str:
+def _write_sample(sampled: Sampling) -> str:
     return (
         f"sampled: {len(sampled.blocks):,} blocks, corners, edges and others spread evenly, stand for {sampled.of:,};"
         f" the last doubling moved no count by more than {100 * sampled.change:.2g} %; all of them"
@@ -205,8 +209,9 @@ def _name_place(location: Location | None, offset: str) -> str:
 
 def _write_legend(analysis: Analysis, page: Page) -> Iterator[str]:
     sites = [site for kernel in analysis.kernels for site in kernel.sites]
-    unneeded = set() if any(site.unknown_because for site in sites) else {"?"}
+    needed = {"?": any(site.unknown_because for site in sites)}
+    needed["sampled"] = any(kernel.coverage.sampled is not None for kernel in analysis.kernels)
     for word, meaning in _LEGEND if sites else ():
-        if word not in unneeded:
+        if needed.get(word, True):
             lines = textwrap.wrap(f"{tidy(page, word):<11}{meaning}", page.width, subsequent_indent=" " * 11)
             yield from (paint(page, Role.QUIET, line) for line in lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sectorwise.machine.execution import Certainty
 from sectorwise.report.figures import write_percent
 from sectorwise.report.page import Page, Role, paint
 
@@ -44,7 +45,9 @@ def write_totals(kernel: KernelAnalysis, page: Page) -> Iterator[str]:
     hardware = [site.wavefronts_hardware for site in kernel.sites]
     passes = sum(count for count in hardware if count is not None)
     if None not in hardware and passes != totals.shared_wavefronts:
-        yield f"    {'  hardware says':<16}{passes:>15,} wavefronts, unlike the source view"
+        modelled = any(site.certainty_hardware is Certainty.MODELLED for site in kernel.sites)
+        unlike = "unlike the source view (modelled)" if modelled else "unlike the source view"
+        yield f"    {'  hardware says':<16}{passes:>15,} wavefronts, {unlike}"
 
 
 def _write_count(count: int | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sectorwise.findings import Evidence, Finding, Severity
+from sectorwise.machine.execution import Certainty
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +22,7 @@ def report_faults(model: KernelModel, kind: FaultKind, code: str, advice: str) -
             where = f"block {fault.block}, warp {fault.warp}, lane {fault.lane}"
             yield Finding(
                 code=code,
-                severity=Severity.ERROR,
+                severity=Severity.ERROR if fault.certainty is Certainty.EXACT else Severity.WARNING,
                 message=f"access of {fault.width_bytes} B: {fault.message}; {lanes}, first {where}",
                 advice=advice,
                 instructions=(fault.instruction,),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.analysis.verification import KernelComparison, Quantity, SiteComparison, Verdict
+from sectorwise.analysis.verification import KernelComparison, Quantity, SiteComparison, Verdict, View
 from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.execution import Certainty
 from sectorwise.verify.codes import find_opcode
@@ -25,17 +25,6 @@ _SPACES: Final = {
     Reach.LOCAL: {Space.LOCAL, Space.GENERIC},
     Reach.ALL: set(Space),
 }
-_GENERIC_LOCAL: Final = frozenset(
-    {
-        "global_load_requests",
-        "global_load_sectors",
-        "local_load_requests",
-        "local_load_sectors",
-        "local_store_requests",
-        "local_store_sectors",
-    }
-)
-"""Totals in which the pipe counts local lanes of generic requests by a rule that is not known (counting-rules.md)."""
 
 
 def compare_launch(
@@ -134,8 +123,6 @@ def _certainty_of_total(kernel: KernelAnalysis, counter: Counter) -> Certainty |
     certainties = [_certainty_of(site, counter) for site in relevant]
     if kernel.limitations:
         return None
-    if counter.name in _GENERIC_LOCAL and any(site.space is Space.GENERIC and site.sectors_local for site in relevant):
-        certainties.append(Certainty.MODELLED)
     # How often a warp issues hangs on every instruction before, whatever memory it accesses.
     certainties += [site.certainty for site in kernel.sites if site.certainty in _ORDER[3:]]
     known = [certainty for certainty in certainties if certainty is not None]
@@ -150,9 +137,20 @@ def _reaches(site: MemorySite, reach: Reach) -> bool:
 
 def _certainty_of(site: MemorySite, counter: Counter) -> Certainty | None:
     """Modelled rules are about the layout of lanes: how often an instruction issues stays exact."""
+    if counter.view is View.PIPE:
+        return _certainty_of_pipe(site, counter)
     if site.certainty is Certainty.MODELLED and not counter.follows_layout:
         return Certainty.EXACT
     return site.certainty
+
+
+def _certainty_of_pipe(site: MemorySite, counter: Counter) -> Certainty | None:
+    """As the site says; but what is modelled of copies are passes and sectors, of generic requests all but passes."""
+    if site.certainty_hardware is not Certainty.MODELLED:
+        return site.certainty_hardware
+    is_generic = site.space is Space.GENERIC
+    is_open = counter.follows_layout or (is_generic and counter.reach is not Reach.ALL)
+    return Certainty.MODELLED if is_open else Certainty.EXACT
 
 
 def _cap(kernel: KernelAnalysis, certainty: Certainty | None) -> Certainty | None:

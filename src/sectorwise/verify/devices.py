@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import re
+from typing import TYPE_CHECKING
 
 from sectorwise.device import list_devices, load_device
 from sectorwise.errors import UnknownDeviceError
+from sectorwise.verify.counters import VERIFIED_CAPABILITIES
 
 if TYPE_CHECKING:
     from sectorwise.device import DeviceSpec
 
-VERIFIED_CAPABILITIES: Final = ((9, 0),)
-"""Compute capabilities on which the counting rules were compared with counters (tests/measured)."""
-
 
 def find_device(name: str | None, capability: tuple[int, int] | None) -> tuple[DeviceSpec, tuple[str, ...]]:
-    """The device of that name, or else one of the same compute capability, and what a reader has to be told.
+    """The device of that name, or else the likest of its compute capability, and what a reader has to be told.
 
     Raises:
         UnknownDeviceError: neither is known; `--device` can name one.
@@ -29,9 +28,15 @@ def find_device(name: str | None, capability: tuple[int, int] | None) -> tuple[D
             known = "" if capability is None else f" of compute capability {capability[0]}.{capability[1]}"
             message = f"the GPU {name!r}{known} is none of the known devices; name one that is like it with --device"
             raise UnknownDeviceError(message) from None
-        spec = alike[0]
+        spec = max(alike, key=lambda each: _count_shared_words(name or "", each.id))
         notes.append(f"{name} is not among the known devices: {spec.id}, of the same compute capability, stands for it")
     return spec, (*notes, *warn_of_architecture(spec.compute_capability))
+
+
+def _count_shared_words(name: str, identifier: str) -> int:
+    """How many words of a device's id begin a word of the driver's name: of `h100-pcie`, two in `NVIDIA H100 PCIe`."""
+    words = re.findall(r"[a-z0-9]+", name.casefold())
+    return sum(any(word.startswith(part) for word in words) for part in identifier.split("-"))
 
 
 def warn_of_architecture(capability: tuple[int, int] | None) -> tuple[str, ...]:
@@ -40,7 +45,7 @@ def warn_of_architecture(capability: tuple[int, int] | None) -> tuple[str, ...]:
         return ()
     verified = ", ".join(f"{major}.{minor}" for major, minor in VERIFIED_CAPABILITIES)
     note = (
-        f"the counting rules were compared with counters of compute capability {verified} alone, never before of "
-        f"{capability[0]}.{capability[1]}: a difference may be a rule of that architecture"
+        f"the counting rules were compared with counters of compute capability {verified} throughout, of "
+        f"{capability[0]}.{capability[1]} not or hardly: a difference may be a rule of that architecture"
     )
     return (note,)

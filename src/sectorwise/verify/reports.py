@@ -20,7 +20,7 @@ from sectorwise.source import shorten_path
 from sectorwise.verify.counters import SITE_COUNTERS, TIME_METRIC, TOTAL_COUNTERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 _MODULE: Final = "ncu_report"
@@ -120,7 +120,7 @@ def _read_time(action: Any, names: frozenset[str]) -> float | None:  # noqa: ANN
     return None if scale is None else metric.as_double() * scale
 
 
-def _read_extent(number: Any, metrics: tuple[str, str, str]) -> tuple[int, int, int]:  # noqa: ANN401 - a closure
+def _read_extent(number: Callable[[str], float | None], metrics: tuple[str, str, str]) -> tuple[int, int, int]:
     x, y, z = (round(number(metric) or 0) for metric in metrics)
     return x, y, z
 

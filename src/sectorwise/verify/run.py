@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from sectorwise.analysis.verification import VERIFICATION_SCHEMA, Verification
-from sectorwise.errors import CountersForbiddenError, DeviceRunError, ReportError
+from sectorwise.errors import ArgumentError, CountersForbiddenError, DeviceRunError, ReportError
 from sectorwise.launch.dtypes import ELEMENT_TYPES
 from sectorwise.verify.compare import compare_launch
 from sectorwise.verify.devices import find_device, warn_of_architecture
@@ -22,7 +22,7 @@ from sectorwise.verify.outputs import compare_buffer
 from sectorwise.verify.pairing import check_build, pair_launches
 from sectorwise.verify.plan import RESULT_FILE, name_output, write_plan
 from sectorwise.verify.profiler import find_profiler, profile
-from sectorwise.verify.reports import read_report
+from sectorwise.verify.reader import read_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +57,7 @@ def verify_report(analyse: Callable[[str], Analysis], report: Path, device: str 
         ReportError: the report cannot be read, or is of another kernel, build or launch.
         SectorwiseError: as `analyse` does.
     """
-    found = read_report(report)
+    found = read_apart(report)
     gpu, capability = found.launches[0].device, found.launches[0].compute_capability
     identifier, notes = choose_device(gpu, capability, device)
     analysis = analyse(identifier)
@@ -139,6 +139,8 @@ def _name_counter(profiler: Profiler, gpu: Gpu, counted: _Counted) -> str:
 
 def _count(analysis: Analysis, profiler: Profiler, keep_report: Path | None, *, outputs: bool) -> _Counted:
     """Launch everything under the profiler, or without it where it may not count."""
+    if not analysis.cubin:
+        raise ArgumentError(f"{analysis.source}: its launches are of different cubins: verify one launch at a time")
     bounds = [kernel.bound for kernel in analysis.kernels if kernel.bound is not None]
     with tempfile.TemporaryDirectory(prefix="sectorwise-verify-") as name:
         folder = Path(name)
@@ -149,7 +151,7 @@ def _count(analysis: Analysis, profiler: Profiler, keep_report: Path | None, *, 
         write_plan(folder, analysis.cubin, bounds, repeats=1, keep_outputs=outputs)
         try:
             profile(profiler, command, report)
-            found = read_report(report, profiler.module_folders)
+            found = read_apart(report, profiler.module_folders)
             _check_profile(analysis, found)
         except CountersForbiddenError as error:
             notes = (f"no counter was read; outputs and times are compared alone: {error}",)

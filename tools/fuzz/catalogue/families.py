@@ -59,3 +59,9 @@ FAMILIES: Mapping[str, tuple[tuple[Operation, ...], ...]] = {
 
 ORDER = (*FAMILIES, "convert", "convert", "single", "uniform")
 """Characters of consecutive seeds, over and over; those with most operations come twice."""
+
+FOCUSED_FROM = 8000
+"""From this seed on kernels dwell on what those before them have rarely met."""
+
+FOCUSED = ("compare", "atomics", "uniform", "memory", "compare", "uniform", "memory", "compare")
+"""Characters of such consecutive seeds: most forms are those of comparisons, accesses and the uniform data path."""

@@ -5,30 +5,36 @@ The definitions of the instructions are run on likenesses instead of values, alo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
-from sectorwise.machine.likeness import Likeness, relate, spoil
+from sectorwise.machine.likeness import ALL_AXES, SAME, Likeness, relate, spoil, take_as_axis
 from sectorwise.machine.native.relevance import guard_of, reached_spaces
 from sectorwise.machine.native.trace import BLOCK_SPECIALS, LANE_SPECIALS, VECTOR_SPECIALS
 from sectorwise.machine.registers import PREDICATE, UNIFORM, UNIFORM_PREDICATE
 from sectorwise.machine.special import special_registers
+from sectorwise.machine.tables import MOST_BLOCKS, combine, tabulate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    import numpy.typing as npt
 
     from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Access, Space
-    from sectorwise.machine.likeness import Form
     from sectorwise.machine.native.flow import Flow
     from sectorwise.machine.native.relevance import Guard
     from sectorwise.machine.native.trace import Marks
     from sectorwise.machine.program import Step
+    from sectorwise.machine.tables import Table
 
-AXES = frozenset({0, 1, 2})
+Strides = tuple[int, int, int]
+"""Blocks in a step along each axis of the grid, 0 where none is made."""
+
+AXES = ALL_AXES
 _PREDICATE = Likeness(bits=1)
 
 STRIDES = (1, 32, 64, 256, 1024, 4096)
@@ -66,14 +72,14 @@ class Registers:
             return likeness
         return Likeness(bits=likeness.bits, spoiled=AXES)
 
-    def write(self, slot: int, likeness: Likeness, guard: Guard | None) -> None:
-        """Sets a slot where a guard holds."""
+    def write(self, slot: int, likeness: Likeness, guard: Guard | None, holds: Likeness = _PREDICATE) -> None:
+        """Sets a slot where a guard holds; `holds` is the likeness of its predicate."""
         valid = guard
         if guard is not None:
             old = self.read(slot, None)
-            if (old.form, old.spoiled) == (likeness.form, likeness.spoiled):
-                known = likeness.known if likeness.known == old.known else None
-                likeness, valid = Likeness(likeness.form, likeness.bits, known, likeness.spoiled), None
+            both = _choose(holds, likeness, old, negated=guard[1])
+            if both.table is not None or not both.spoiled:
+                likeness, valid = both, None
         self.slots[slot] = likeness, valid
         # Behind a change of its predicate, a guard says nothing of what it let through.
         for other, (value, condition) in list(self.slots.items()):
@@ -97,11 +103,22 @@ def _join(a: tuple[Likeness, Guard | None], b: tuple[Likeness, Guard | None]) ->
         return a
     first, second = a[0], b[0]
     known = first.known if first.known == second.known else None
-    if first.form == second.form and a[1] == b[1]:
-        return Likeness(first.form, first.bits, known, first.spoiled | second.spoiled), a[1]
+    table = first.table if first.table == second.table else None
     if a[1] != b[1]:
         return Likeness(bits=first.bits, spoiled=AXES), None
-    return spoil([first, second], first.bits), a[1]
+    if first.form == second.form:
+        return Likeness(first.form, first.bits, known, first.spoiled | second.spoiled, table), a[1]
+    return spoil([first, second], first.bits, table), a[1]
+
+
+def _choose(holds: Likeness, new: Likeness, old: Likeness, *, negated: bool) -> Likeness:
+    """What is new where a predicate holds (or does not, if negated), else what is old."""
+    values = [holds, old, new] if negated else [holds, new, old]
+    table = relate("select", values, {})[0].table
+    if (old.form, old.spoiled) == (new.form, new.spoiled) and not new.spoiled:
+        known = new.known if new.known == old.known else None
+        return Likeness(new.form, new.bits, known, table=table)
+    return spoil([new, old, Likeness(bits=1, spoiled=holds.axes)], new.bits, table)
 
 
 def _bits_of(slot: int) -> int:
@@ -117,30 +134,33 @@ class LikenessAlgebra:
             case "word" | "long":
                 bits = 32 if name == "word" else 64
                 return lambda value: Likeness(bits=bits, known=value & ((1 << bits) - 1))
-            case "predicate":
-                return lambda _value: _PREDICATE
-            case "number" | "lane":
-                return lambda *_: Likeness()
+            case "predicate" | "number":
+                bits = 1 if name == "predicate" else 32
+                return lambda *values: Likeness(bits=bits, table=combine(name, values, {}))
+            case "lane":
+                return Likeness
             case "multiply_matrices":
                 return lambda a, b, c, _form: [spoil([*a, *b, *c], 32)] * len(c)
             case _:
-                return lambda *values, **options: relate(name, _likenesses(values), options)[0]
-
-
-def _likenesses(values: Sequence[object]) -> list[Likeness]:
-    return [value for value in values if isinstance(value, Likeness)]
+                return lambda *values, **options: relate(name, values, options)[0]
 
 
 @dataclass(slots=True)
 class LikenessPort:
-    """A port whose values are likenesses; `strides` are the blocks in a step along each axis, 0 where none is made."""
+    """A port whose values are likenesses; `strides` are the blocks in a step along each axis.
+
+    `splits` collects the tables by which blocks are told apart: what decides where lanes go, or how much is copied.
+    """
 
     bound: BoundLaunch
     registers: Registers
-    strides: Form
+    strides: Strides
     mutable: frozenset[Space]
-    specials: dict[str, int | None]
+    specials: dict[str, Likeness]
+    marks: Mapping[int, Marks]
+    splits: dict[Table, None] = field(default_factory=dict)
     guard: Guard | None = None
+    holds: Likeness = _PREDICATE
     sees_others: bool = False
     writes: bool = True
     algebra: Any = field(default_factory=LikenessAlgebra)
@@ -148,10 +168,31 @@ class LikenessPort:
     def begin(self, step: Step) -> None:
         """The instruction that reads and writes from now on."""
         self.guard, self.sees_others = guard_of(step), sees_others(step)
+        self.holds = _PREDICATE if self.guard is None else self.registers.read(self.guard[0], None)
 
     def read_slot(self, slot: int) -> Likeness:
         """Likeness of a slot; where other lanes are seen, the instruction's guard says nothing of theirs."""
         return self.registers.read(slot, None if self.sees_others else self.guard)
+
+    def write_slot(self, slot: int, likeness: Likeness) -> None:
+        """Sets a slot's likeness where the instruction's guard holds."""
+        self.registers.write(slot, likeness, self.guard, self.holds)
+
+    def settle(self, likeness: Likeness) -> None:
+        """Sees to it that a value on which it hangs what lanes do is the same in blocks that are compared."""
+        if likeness.is_same:
+            return
+        if likeness.table is None:
+            raise SpoiledError(likeness.axes)
+        self.splits[likeness.table] = None
+
+    def settle_step(self, step: Step) -> None:
+        """The same for guards of accesses, and for all that branches and waits read."""
+        if step.action is None:
+            for slot in self.marks[step.instruction.index].reads:
+                self.settle(self.registers.read(slot, None))
+        elif step.guard_slot is not None and (step.access is not None or self.holds.table is None):
+            self.settle(self.holds)
 
     def read_register(self, index: int, *, uniform: bool = False) -> Likeness:
         """Likeness of a register."""
@@ -168,12 +209,12 @@ class LikenessPort:
     def write_register(self, index: int, value: Likeness, *, uniform: bool = False) -> None:
         """Sets a register's likeness."""
         if self.writes and index != ZERO_REGISTER:
-            self.registers.write(index + UNIFORM if uniform else index, value, self.guard)
+            self.write_slot(index + UNIFORM if uniform else index, value)
 
     def write_predicate(self, index: int, value: Likeness, *, uniform: bool = False) -> None:
         """Sets a predicate's likeness."""
         if self.writes and index != TRUE_PREDICATE:
-            self.registers.write(index + (UNIFORM_PREDICATE if uniform else PREDICATE), value, self.guard)
+            self.write_slot(index + (UNIFORM_PREDICATE if uniform else PREDICATE), value)
 
     def read_constant(self, bank: int, offset: Likeness | int) -> Likeness:
         """Constants are known, where the place is."""
@@ -186,11 +227,11 @@ class LikenessPort:
 
     def read_special(self, name: str) -> Likeness:
         """The block's place moves; all else is the same in all blocks."""
+        found = self.specials.get(name, Likeness())
         if name in BLOCK_SPECIALS:
             axis = BLOCK_SPECIALS.index(name)
-            x, y, z = (self.strides[axis] if axis == each else 0 for each in range(3))
-            return Likeness((x, y, z))
-        return Likeness(known=self.specials.get(name))
+            return replace(found, form=((axis, self.strides[axis]),) if self.strides[axis] else SAME)
+        return found
 
     def active(self) -> Likeness:
         """Lanes go the same ways in blocks that are alike."""
@@ -237,8 +278,8 @@ class LikenessPort:
         del access
         decide(shared_address)
         decide(global_address)
-        if source_bytes is not None and not source_bytes.is_same:
-            raise SpoiledError(source_bytes.axes)
+        if source_bytes is not None:
+            self.settle(source_bytes)
 
     def load_matrix(self, access: Access, address: Likeness) -> Sequence[Likeness]:
         """As `load`."""
@@ -255,44 +296,44 @@ def sees_others(step: Step) -> bool:
 
 
 def decide(likeness: Likeness) -> None:
-    """A value on which counts depend must be linear."""
-    if likeness.spoiled:
+    """A value on which counts depend must be linear, or may be an axis of its own."""
+    if take_as_axis(likeness).spoiled:
         raise SpoiledError(likeness.spoiled)
 
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """What blocks have in common: registers where each basic block begins, and which blocks are compared.
+    """What blocks have in common: registers where each basic block begins, and the port that found them.
 
-    Those are blocks that lie whole steps of `strides` blocks apart along each axis (0: at the same place). `mutable`
-    are the spaces to which values are stored that matter.
+    Blocks are compared that lie whole steps of the port's `strides` apart along each axis (0: at the same place), and
+    have the same in its `splits`.
     """
 
-    strides: Form
-    mutable: frozenset[Space]
+    port: LikenessPort
     begins: dict[int, Registers]
 
 
 def find_alike_registers(flow: Flow, relevant: frozenset[int], bound: BoundLaunch) -> Alike | None:
     """How registers differ between the blocks of a launch; None where no two blocks are alike."""
     x, y, z = (int(count > 1) for count in bound.launch.grid)
-    strides: Form = (x, y, z)
+    strides: Strides = (x, y, z)
     mutable: set[Space] = set()
     for step in flow.steps():
         marks = flow.marks[step.instruction.index]
         if step.instruction.index in relevant and marks.stores is not None:
             mutable |= reached_spaces(marks.stores)
+    specials = know_specials(bound)
     while any(strides):
+        port = LikenessPort(bound, Registers(), strides, frozenset(mutable), specials, flow.marks)
         try:
-            begins = _follow(flow, relevant, bound, strides, frozenset(mutable))
-            return Alike(strides, frozenset(mutable), begins)
+            return Alike(port, _follow(flow, relevant, port))
         except SpoiledError as error:
             x, y, z = (_widen(strides, bound.launch.grid, axis, error.axes) for axis in range(3))
             strides = x, y, z
     return None
 
 
-def _widen(strides: Form, grid: Form, axis: int, spoiled: frozenset[int]) -> int:
+def _widen(strides: Strides, grid: tuple[int, int, int], axis: int, spoiled: frozenset[int]) -> int:
     """The next stride to try along an axis; 0 where there is none."""
     if axis not in spoiled:
         return strides[axis]
@@ -300,22 +341,14 @@ def _widen(strides: Form, grid: Form, axis: int, spoiled: frozenset[int]) -> int
     return next(wider, 0)
 
 
-def _follow(
-    flow: Flow, relevant: frozenset[int], bound: BoundLaunch, strides: Form, mutable: frozenset[Space]
-) -> dict[int, Registers]:
+def _follow(flow: Flow, relevant: frozenset[int], port: LikenessPort) -> dict[int, Registers]:
     begins = {0: Registers()}
-    specials = known_specials(bound)
     waiting = [0]
     while waiting:
         start = waiting.pop()
-        registers = Registers(dict(begins[start].slots))
-        port = LikenessPort(bound, registers, strides, mutable, specials)
-        block = flow.blocks[start]
-        for step in block.steps:
-            _follow_step(port, step, flow.marks[step.instruction.index], relevant)
-        if block.terminator is not None:
-            for slot in flow.marks[block.terminator.instruction.index].reads:
-                _decide_whether(registers.read(slot, None))
+        port.registers = registers = Registers(dict(begins[start].slots))
+        for step in flow.blocks[start].all_steps:
+            _follow_step(port, step, relevant)
         for successor in flow.leads[start]:
             if successor not in begins:
                 begins[successor] = Registers(dict(registers.slots))
@@ -325,31 +358,36 @@ def _follow(
     return begins
 
 
-def known_specials(bound: BoundLaunch) -> dict[str, int | None]:
-    """Special registers that are one number for the launch."""
-    known: dict[str, int | None] = {}
+def know_specials(bound: BoundLaunch) -> dict[str, Likeness]:
+    """Special registers that are one number for the launch, or one for the block."""
+    known: dict[str, Likeness] = {}
     for name, value in special_registers(bound, 0, 1).items():
         if name not in BLOCK_SPECIALS and name not in LANE_SPECIALS and name not in VECTOR_SPECIALS:
-            known[name] = int(np.asarray(value)[0, 0])
+            known[name] = Likeness(known=int(np.asarray(value)[0, 0]))
+    if bound.launch.blocks_total <= MOST_BLOCKS:
+        places = place_blocks(bound.launch.grid, np.arange(bound.launch.blocks_total)).astype(np.uint32)
+        for axis, name in enumerate(BLOCK_SPECIALS):
+            known[name] = Likeness(table=tabulate(name, places[:, axis : axis + 1]))
     return known
 
 
-def _follow_step(port: LikenessPort, step: Step, marks: Marks, relevant: frozenset[int]) -> None:
-    port.writes = step.instruction.index in relevant
+def place_blocks(grid: tuple[int, int, int], blocks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Coordinates [n, 3] of linear block numbers."""
+    x, y, _ = grid
+    return np.stack([blocks % x, blocks // x % y, blocks // (x * y)], axis=1)
+
+
+def _follow_step(port: LikenessPort, step: Step, relevant: frozenset[int]) -> None:
+    is_end = step.action is None and not step.is_control
+    port.writes = is_end or step.instruction.index in relevant
     if not port.writes and step.access is None:
         return
     port.begin(step)
-    if step.guard_slot is not None:
-        _decide_whether(port.registers.read(step.guard_slot, None))
+    port.settle_step(step)
     if step.action is not None:
         step.action(port)
-        return
-    likeness = spoil([port.read_slot(slot) for slot in marks.reads], 32)
-    for slot in marks.writes:
-        port.registers.write(slot, likeness, port.guard)
-
-
-def _decide_whether(likeness: Likeness) -> None:
-    """A condition must come out the same."""
-    if not likeness.is_same:
-        raise SpoiledError(likeness.axes)
+    elif not is_end:
+        marks = port.marks[step.instruction.index]
+        likeness = spoil([port.read_slot(slot) for slot in marks.reads], 32)
+        for slot in marks.writes:
+            port.write_slot(slot, likeness)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import mmap
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,6 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _ALIGNMENT = 256
+_FEWEST_SPARSE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +40,22 @@ class Region:
         return self.octets[offset : offset + size].view(dtype)
 
 
+def make_sparse(size_bytes: int) -> npt.NDArray[np.uint8]:
+    """Zeroed memory of which only those pages take room and time that are touched, and those are small."""
+    if size_bytes < _FEWEST_SPARSE_BYTES:
+        return np.zeros(size_bytes, np.uint8)
+    pages = mmap.mmap(-1, size_bytes)
+    advice = getattr(mmap, "MADV_NOHUGEPAGE", None)
+    if advice is not None:
+        # A kernel without huge pages refuses the advice, and does not need it.
+        with contextlib.suppress(OSError):
+            pages.madvise(advice)
+    return np.frombuffer(pages, np.uint8)
+
+
 def make_region(size_bytes: int) -> Region:
     """Zeroed memory; pages that nobody touches cost nothing."""
-    owner = np.zeros(max(size_bytes, 1) + _ALIGNMENT, np.uint8)
+    owner = make_sparse(max(size_bytes, 1) + _ALIGNMENT)
     start = -owner.ctypes.data % _ALIGNMENT
     octets = owner[start : start + size_bytes]
     return Region(octets, owner.ctypes.data + start, owner)

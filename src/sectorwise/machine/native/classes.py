@@ -10,17 +10,19 @@ import numpy as np
 from sectorwise.counting.request import Space
 from sectorwise.machine.likeness import find_alike
 from sectorwise.machine.memory import DEFAULT_STACK_BYTES, WINDOW_BYTES
+from sectorwise.machine.native.alike import place_blocks
 from sectorwise.machine.native.session import collect, run_blocks
 from sectorwise.machine.native.watch import NEVER_GREATEST, NEVER_LEAST, make_extent
+from sectorwise.machine.tables import Table, read_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import numpy.typing as npt
 
     from sectorwise.binding import BoundLaunch
-    from sectorwise.machine.likeness import Form
-    from sectorwise.machine.native.alike import Alike
+    from sectorwise.machine.likeness import Axis
+    from sectorwise.machine.native.alike import Alike, Strides
     from sectorwise.machine.native.session import Session
     from sectorwise.machine.native.translate import Translation
     from sectorwise.machine.native.watch import Watch
@@ -40,15 +42,11 @@ class Classes:
     left: Blocks
 
 
-def place_blocks(grid: Form, blocks: Blocks) -> Blocks:
-    """Coordinates [n, 3] of linear block numbers."""
-    x, y, _ = grid
-    return np.stack([blocks % x, blocks // x % y, blocks // (x * y)], axis=1)
-
-
-def place_steps(grid: Form, blocks: Blocks, alike: Alike) -> Blocks:
-    """Coordinates [n, 3] in steps."""
-    return place_blocks(grid, blocks) // np.maximum(np.asarray(alike.strides, np.int64), 1)
+def place_columns(grid: Strides, blocks: Blocks, alike: Alike, axes: Iterable[Axis]) -> dict[Axis, Blocks]:
+    """Where blocks lie along axes: steps along those of the grid, numbers of tables."""
+    places = place_blocks(grid, blocks)
+    columns: dict[Axis, Blocks] = {axis: places[:, axis] // max(alike.port.strides[axis], 1) for axis in range(3)}
+    return columns | {axis: read_numbers(axis, blocks) for axis in axes if isinstance(axis, Table)}
 
 
 def run_examples(
@@ -63,14 +61,15 @@ def run_examples(
     issued = np.zeros((len(translation.blocks), 2), np.int64)
     left: list[Blocks] = []
     done = examples = 0
+    axes = {axis for watch in translation.watches for axis, _ in watch.form}
     for members in _split(bound.launch.grid, total, translation, alike):
         waiting = members
         while waiting.size:
             if examples >= _TRIALS and done < 2 * examples:
                 left.append(waiting)
                 break
-            steps = place_steps(bound.launch.grid, waiting, alike)
-            stop, taken = _run_example(session, bound, translation, int(waiting[0]), steps)
+            columns = place_columns(bound.launch.grid, waiting, alike, axes)
+            stop, taken = _run_example(session, bound, translation, int(waiting[0]), columns)
             if stop:
                 return Classes(stop, issued, waiting)
             count = int(np.count_nonzero(taken))
@@ -83,13 +82,16 @@ def run_examples(
     return Classes(0, issued, np.sort(np.concatenate(left)) if left else np.zeros(0, np.int64))
 
 
-def _split(grid: Form, total: int, translation: Translation, alike: Alike) -> list[Blocks]:
+def _split(grid: Strides, total: int, translation: Translation, alike: Alike) -> list[Blocks]:
     """Blocks whose addresses have the same places in their periods, and which only differ along axes that may."""
     blocks = np.arange(total)
     places = place_blocks(grid, blocks)
-    keys = [places[:, axis] % stride if stride else places[:, axis] for axis, stride in enumerate(alike.strides)]
-    places = place_steps(grid, blocks, alike)
-    keys += [places @ np.asarray(form, np.int64) % period for form, period in translation.moves]
+    keys = [places[:, axis] % stride if stride else places[:, axis] for axis, stride in enumerate(alike.port.strides)]
+    columns = place_columns(grid, blocks, alike, {axis for form, _ in translation.moves for axis, _ in form})
+    with np.errstate(over="ignore"):
+        for form, period in translation.moves:
+            keys.append(sum((columns[axis] * np.int64(step) for axis, step in form), np.zeros(1, np.int64)) % period)
+    keys += [read_numbers(table, blocks) for table in alike.port.splits]
     keys = [key for key in keys if (key != key[0]).any()]
     if not keys:
         return [blocks]
@@ -101,21 +103,34 @@ def _split(grid: Form, total: int, translation: Translation, alike: Alike) -> li
 
 
 def _run_example(
-    session: Session, bound: BoundLaunch, translation: Translation, block: int, steps: Blocks
+    session: Session, bound: BoundLaunch, translation: Translation, block: int, columns: dict[Axis, Blocks]
 ) -> tuple[int, npt.NDArray[np.bool_]]:
-    """Runs a block, the first of those at `steps`; says which of them are like it."""
+    """Runs a block, the first of those at `columns`; says which of them are like it."""
     table = session.regions["watches"].view(np.int64, 0, 2 * len(translation.watches)).reshape(-1, 2)
     table[:] = (NEVER_LEAST, NEVER_GREATEST)
     session.pending = []
     stop = run_blocks(session, block, block + 1)
-    extents = [
-        make_extent(watch, int(least), int(greatest), _find_bounds(bound, watch, int(least), int(greatest)))
+    seen = [
+        (watch, int(least), int(greatest))
         for watch, (least, greatest) in zip(translation.watches, table, strict=True)
         if least <= greatest
     ]
-    taken = find_alike(extents, steps[0], steps)
+    extents = [
+        make_extent(watch, least, greatest, _find_bounds(bound, watch, least, greatest))
+        for watch, least, greatest in seen
+        if not watch.tabulated
+    ]
+    taken = find_alike(extents, columns)
+    if not all(_agrees(watch, least, greatest, columns) for watch, least, greatest in seen if watch.tabulated):
+        taken[:] = False
     taken[0] = True
     return stop, taken
+
+
+def _agrees(watch: Watch, least: int, greatest: int, columns: dict[Axis, Blocks]) -> bool:
+    """Whether a number was what its table says."""
+    ((axis, _),) = watch.form
+    return least == greatest == int(columns[axis][0])
 
 
 def _find_bounds(bound: BoundLaunch, watch: Watch, least: int, greatest: int) -> tuple[int, int]:

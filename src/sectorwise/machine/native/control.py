@@ -19,7 +19,7 @@ from sectorwise.machine.native.layout import BARRIER as AT_BARRIER
 from sectorwise.machine.native.layout import MEETS, WARP, WARPSYNC_KEY
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.values import Kind, Operand
-from sectorwise.machine.program import predicate_slot, register_slot
+from sectorwise.machine.program import ASYNCHRONOUS, predicate_slot, register_slot
 from sectorwise.machine.registers import BARRIER
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def read_ending(port: LlvmPort, step: Step) -> Ending:
             return Ending(_taken_apart(port, instruction, taken))
         case "BRA" if instruction.has("ANY"):
             raise UnsupportedError(instruction.text)
-        case "SYNCS" | "ARRIVES" | "UBLKCP" | "UBLKRED" | "UTMALDG" | "UTMASTG" | "UTMAREDG" | "UTCBAR":
+        case opcode if opcode in ASYNCHRONOUS:
             raise UnsupportedError(instruction.text)
         case "BSYNC":
             slot = _barrier_slot(instruction)

@@ -59,6 +59,7 @@ CONTEXT, CONTEXT_BYTES = _place(
     ("issued", 8, 8),
     ("drain", 8, 8),
     ("fetch", 8, 8),
+    ("make", 8, 8),
     ("shared_window", 8, 8),
     ("local_window", 8, 8),
     ("warp_count", 8, 8),
@@ -81,8 +82,10 @@ RUNS, MEETS, BARRIER = 0, 1, 2
 WARPSYNC_KEY = 16
 
 # A buffer: addresses `base` to before `base + size`; the host's address of its first byte (0: not made yet).
-ALLOCATION = {"base": 0, "size": 8, "host": 16, "flags": 24}
-ALLOCATION_BYTES = 32
+# `made` is null where all of it is made; else it has a word for each chunk, zero for those that are not.
+ALLOCATION = {"base": 0, "size": 8, "host": 16, "flags": 24, "made": 32}
+ALLOCATION_BYTES = 64
+CHUNK_BITS = 16
 LOADED, STORED = 1, 2
 
 # A memory instruction: the buffer that it reached last, and address patterns, each with how often it came. `recent`

@@ -10,6 +10,7 @@ from sectorwise.machine.native.code import Code
 from sectorwise.machine.native.layout import (
     ALLOCATION,
     ALLOCATION_BYTES,
+    CHUNK_BITS,
     CONSECUTIVE,
     CONTEXT,
     GAVE_UP,
@@ -36,6 +37,8 @@ def write_memory_routine(name: str) -> str:
             return _SPACES[space](name, operation, int(width)).text()
         case ["find"]:
             return _write_find().text()
+        case ["chunks"]:
+            return _write_chunks().text()
         case ["lanes", operation, width]:
             return _write_lanes(name, operation, int(width)).text()
         case ["local", operation, width]:
@@ -121,8 +124,63 @@ def _write_find() -> Code:
     return code
 
 
-def _current(code: Code, address: str, flag: int, slow: str) -> tuple[str, str, str]:
-    """Base, size and host address of the buffer at an address; jumps to `slow` where there is none."""
+def _write_chunks() -> Code:
+    """Makes those chunks of a buffer between two offsets that are not made yet."""
+    code = Code("chunks", "void", "ptr %ctx, ptr %buffer, i64 %low, i64 %high")
+    made = code.load("ptr", "%buffer", ALLOCATION["made"])
+    with code.when(code.value(f"icmp eq ptr {made}, null")):
+        code.give()
+    first, last = (code.value(f"lshr i64 {offset}, {CHUNK_BITS}") for offset in ("%low", "%high"))
+    table = code.load("ptr", "%ctx", CONTEXT["allocations"])
+    distance = code.value(
+        f"sub i64 {code.value('ptrtoint ptr %buffer to i64')}, {code.value(f'ptrtoint ptr {table} to i64')}"
+    )
+    number = code.value(f"udiv i64 {distance}, {ALLOCATION_BYTES}")
+    place = code.variable("i64", first)
+    with code.loop() as behind:
+        chunk = code.load("i64", place)
+        code.leave(behind, code.value(f"icmp ugt i64 {chunk}, {last}"))
+        # Another thread may make it: what it wrote must be seen with the word that says so.
+        done = code.value(f"load atomic i32, ptr {code.at(made, chunk, 'i32')} acquire, align 4")
+        with code.when(code.value(f"icmp eq i32 {done}, 0")):
+            make = code.load("ptr", "%ctx", CONTEXT["make"])
+            code.do(f"call void {make}(i64 {number}, i64 {chunk})")
+        code.bump("i64", place, 1)
+    code.give()
+    return code
+
+
+def _make_lanes(code: Code, entry: str, extent: tuple[str, str], width: int) -> None:
+    """Makes what the active lanes read in a buffer (of this base and size), if all of them are inside of it."""
+    base, size = extent
+    made = code.load("ptr", entry, ALLOCATION["made"])
+    with code.when(code.value(f"icmp ne ptr {made}, null")):
+        addresses = code.load(LONGS, "%ctx", CONTEXT["addresses"], 64)
+        offsets = code.value(f"sub {LONGS} {addresses}, {spread(code, 'i64', base)}")
+        whole = code.value(f"icmp eq i32 {_outside(code, offsets, size, width)}, 0")
+        with code.when(whole):
+            _make_between(code, entry, offsets, width)
+
+
+def _make_between(code: Code, entry: str, offsets: str, width: int) -> None:
+    """Makes all from the least to the greatest offset of the active lanes, where that is little; else lane by lane."""
+    inside = booleans(code, "%mask")
+    ends = []
+    for operation, neutral in (("umin", -1), ("umax", 0)):
+        chosen = code.value(f"select <{LANES} x i1> {inside}, {LONGS} {offsets}, {LONGS} splat (i64 {neutral})")
+        ends.append(code.value(f"call i64 @llvm.vector.reduce.{operation}.v32i64({LONGS} {chosen})"))
+    low, high = ends[0], code.value(f"add i64 {ends[1]}, {width - 1}")
+    near = code.value(f"icmp ule i64 {code.value(f'sub i64 {high}, {low}')}, {1 << CHUNK_BITS}")
+    with code.when(near):
+        code.run("chunks", f"ptr %ctx, ptr {entry}, i64 {low}, i64 {high}")
+    with code.when(code.value(f"xor i1 {near}, true")), code.lanes("%mask") as lane:
+        own = code.value(f"extractelement {LONGS} {offsets}, i64 {lane}")
+        end = code.value(f"add i64 {own}, {width - 1}")
+        code.run("chunks", f"ptr %ctx, ptr {entry}, i64 {own}, i64 {end}")
+
+
+def _current(code: Code, address: str, flag: int, slow: str) -> tuple[str, str, str, str]:
+    """The buffer at an address, its base, size and host address; jumps to `slow` where there is none."""
     site_allocation = code.load("ptr", "%site", SITE["allocation"])
     chosen = code.variable("ptr", site_allocation)
     offset = code.value(f"sub i64 {address}, {code.load('i64', site_allocation, ALLOCATION['base'])}")
@@ -134,6 +192,7 @@ def _current(code: Code, address: str, flag: int, slow: str) -> tuple[str, str, 
         code.store("ptr", found, chosen)
     entry = code.load("ptr", chosen)
     return (
+        entry,
         code.load("i64", entry, ALLOCATION["base"]),
         code.load("i64", entry, ALLOCATION["size"]),
         code.load("i64", entry, ALLOCATION["host"]),
@@ -155,10 +214,12 @@ def _write_global(name: str, operation: str, width: int) -> Code:
     kind = code.load("i32", pattern, PATTERN["kind"])
     first = first_of(code, "i64", "addresses", lane_of(code, "%mask"))
     slow = code.fresh("slow")
-    base, size, host = _current(code, first, _FLAGS[operation], slow)
+    entry, base, size, host = _current(code, first, _FLAGS[operation], slow)
     offset = code.value(f"sub i64 {first}, {base}")
     aligned = code.value(f"icmp eq i64 {code.value(f'and i64 {first}, {width - 1}')}, 0")
     place = code.value(f"inttoptr i64 {code.value(f'add i64 {host}, {offset}')} to ptr")
+    if operation == "load":
+        _make_lanes(code, entry, (base, size), width)
     _simple_patterns(code, operation, width, (kind, aligned, place, offset, size))
     addresses = code.load(LONGS, "%ctx", CONTEXT["addresses"], 64)
     offsets = code.value(f"sub {LONGS} {addresses}, {spread(code, 'i64', base)}")
@@ -209,6 +270,9 @@ def _write_lanes(name: str, operation: str, width: int) -> Code:
             code.run("give_up", "ptr %ctx")
             code.give()
         offset = code.value(f"sub i64 {address}, {code.load('i64', found, ALLOCATION['base'])}")
+        if operation == "load":
+            end = code.value(f"add i64 {offset}, {width - 1}")
+            code.run("chunks", f"ptr %ctx, ptr {found}, i64 {offset}, i64 {end}")
         host = code.value(f"add i64 {code.load('i64', found, ALLOCATION['host'])}, {offset}")
         move_lane(code, operation, width, lane, [code.value(f"inttoptr i64 {host} to ptr")] * words_of(width), 4)
     code.give()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,13 +11,15 @@ from sectorwise.counting.request import Operation, Space
 from sectorwise.errors import StepLimitError
 from sectorwise.machine.native.compiler import build, load
 from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL
+from sectorwise.machine.native.lazy import Buffers
 from sectorwise.machine.native.loop import ENTRY, write_loop
 from sectorwise.machine.native.routines import find_routines
 from sectorwise.machine.native.session import collect, measure_session, open_session
 from sectorwise.machine.native.threads import count_threads, run_shares, split_blocks
 from sectorwise.machine.native.translate import translate
 from sectorwise.machine.native.unsupported import UnsupportedError
-from sectorwise.machine.sites import SiteCounter, merge_counter
+from sectorwise.machine.site_sums import merge_counter
+from sectorwise.machine.sites import SiteCounter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.machine.batch import Tally
-    from sectorwise.machine.native.alike import Alike, LikenessPort
+    from sectorwise.machine.native.alike import Alike
     from sectorwise.machine.native.compiler import Host, Library
     from sectorwise.machine.native.flow import Flow
     from sectorwise.machine.native.session import Session
@@ -68,7 +69,7 @@ class Crew:
     sessions: list[Session]
 
 
-def build_code(tally: Tally, plan: Plan, alike: tuple[Alike, LikenessPort] | None) -> tuple[Translation, Library]:
+def build_code(tally: Tally, plan: Plan, alike: Alike | None) -> tuple[Translation, Library]:
     """Machine code; with `alike` it also watches what blocks have in common."""
     banks = {bank: len(content) for bank, content in tally.bound.banks.items()}
     translation = translate(plan.program, plan.flow, banks, plan.relevant, alike)
@@ -94,14 +95,25 @@ def open_crew(tally: Tally, plan: Plan, code: tuple[Translation, Library], block
     translation, library = code
     size = measure_session(tally.bound, translation, len(tally.global_memory.allocations))
     count = min(count_threads(blocks), max(1, tally.options.budget_bytes // size)) if is_independent(plan) else 1
-    lock, limit = threading.Lock(), tally.options.step_limit
+    buffers, limit = open_buffers(tally, plan), tally.options.step_limit
     sessions = [
-        open_session(
-            tally.bound, translation, library, tally.global_memory, open_counters(plan, translation), limit, lock
-        )
+        open_session(tally.bound, translation, library, buffers, open_counters(plan, translation), limit)
         for _ in range(count)
     ]
     return Crew(tally, plan, translation, sessions)
+
+
+def open_buffers(tally: Tally, plan: Plan) -> Buffers:
+    """The buffers of a launch; they may be made in parts where nothing but loads reads them, and nothing writes."""
+    relevant = plan.relevant
+    lazy = relevant is not None and not any(
+        step.instruction.index in relevant and _moves_otherwise(step) for step in plan.flow.steps()
+    )
+    return Buffers(tally.global_memory, lazy, tally.options.memory_bytes)
+
+
+def _moves_otherwise(step: Step) -> bool:
+    return writes_buffers(step) or (step.access is not None and step.access.operation is Operation.ASYNC_COPY)
 
 
 def count_blocks(crew: Crew, blocks: Blocks, report: Callable[[int], None] | None = None) -> Counted:

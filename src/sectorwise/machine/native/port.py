@@ -160,7 +160,7 @@ class LlvmPort:
             value = self.algebra.select(condition, value, self.read_slot(slot))
         self.set_slot(slot, value)
         if self.alike is not None:
-            self.alike.registers.write(slot, likeness, self.alike.guard)
+            self.alike.write_slot(slot, likeness)
 
     def set_slot(self, slot: int, value: Operand) -> None:
         """Sets a slot in all lanes that issue."""

@@ -74,7 +74,10 @@ def _routine(name: str) -> str:
             *_,
         ]:
             return write_request_routine(name)
-        case ["load" | "store" | "touch" | "find" | "lanes" | "local" | "constant" | "watch" | "give_up", *_]:
+        case [
+            "load" | "store" | "touch" | "find" | "chunks" | "lanes" | "local" | "constant" | "watch" | "give_up",
+            *_,
+        ]:
             return write_memory_routine(name)
         case ["resolve" | "place" | "fold" | "leaders" | "copy" | "copy_touch" | "matrix", *_]:
             return write_exchange_routine(name)

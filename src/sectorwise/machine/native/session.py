@@ -10,13 +10,14 @@ import numpy as np
 
 from sectorwise.counting.request import Space
 from sectorwise.machine.execution import FirstRequest
-from sectorwise.machine.memory import DEFAULT_STACK_BYTES, WINDOW_BYTES, GlobalMemory, global_storage
+from sectorwise.machine.memory import DEFAULT_STACK_BYTES, WINDOW_BYTES
 from sectorwise.machine.native.arena import Region, make_region
 from sectorwise.machine.native.layout import (
     ALLOCATION,
     ALLOCATION_BYTES,
     CONTEXT,
     CONTEXT_BYTES,
+    GAVE_UP,
     LANES,
     LOG_COLUMNS,
     LOG_ROWS,
@@ -26,6 +27,7 @@ from sectorwise.machine.native.layout import (
     WIDE_COLUMNS,
     WORD_ROW,
 )
+from sectorwise.machine.native.lazy import make_chunk, open_buffer
 from sectorwise.machine.native.loop import ENTRY
 from sectorwise.machine.native.tally import SITES_A_REQUEST, record_log, take_patterns
 from sectorwise.machine.native.trace import LAUNCH_SPECIALS, VECTOR_SPECIALS
@@ -33,12 +35,12 @@ from sectorwise.machine.native.watch import WATCH_BYTES
 from sectorwise.machine.special import special_registers
 
 if TYPE_CHECKING:
-    import threading
-
     import numpy.typing as npt
 
     from sectorwise.binding import BoundLaunch
+    from sectorwise.machine.memory import GlobalMemory
     from sectorwise.machine.native.compiler import Library
+    from sectorwise.machine.native.lazy import Buffers
     from sectorwise.machine.native.tally import Rows
     from sectorwise.machine.native.translate import Translation
     from sectorwise.machine.sites import SiteCounter
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 _DRAIN = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _FETCH = ctypes.CFUNCTYPE(None, ctypes.c_int64)
+_MAKE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
 
 
 @dataclass(slots=True)
@@ -71,14 +74,13 @@ def open_session(
     bound: BoundLaunch,
     translation: Translation,
     library: Library,
-    memory: GlobalMemory,
+    buffers: Buffers,
     counters: dict[int, SiteCounter],
     step_limit: int,
-    lock: threading.Lock,
 ) -> Session:
     """Memory for blocks of the launch, nothing run yet."""
     warps = -(-bound.launch.threads_per_block // LANES)
-    sizes = _region_sizes(bound, translation, warps, len(memory.allocations))
+    sizes = _region_sizes(bound, translation, warps, len(buffers.memory.allocations))
     regions = {name: make_region(size) for name, size in sizes.items()}
     context = make_region(CONTEXT_BYTES)
     function = _FUNCTION(library.address_of(ENTRY))
@@ -86,9 +88,9 @@ def open_session(
     windows = (0, bound.shared_window, bound.local_window)
     session = Session(context, regions, function, order, translation.sized, windows, None, counters, [library], [])
     _fill_geometry(session, bound, warps)
-    _fill_memory(session, bound, translation, memory)
+    _fill_memory(session, bound, buffers.memory)
     _fill_sites(session, counters)
-    _attach_callbacks(session, memory, lock)
+    _attach_callbacks(session, buffers)
     context.put(CONTEXT["limit"], "q", step_limit)
     context.put(CONTEXT["state_bytes"], "q", translation.state_bytes)
     return session
@@ -149,7 +151,7 @@ def _fill_geometry(session: Session, bound: BoundLaunch, warps: int) -> None:
         numbers[place] = values[name][0, 0]
 
 
-def _fill_memory(session: Session, bound: BoundLaunch, translation: Translation, memory: GlobalMemory) -> None:
+def _fill_memory(session: Session, bound: BoundLaunch, memory: GlobalMemory) -> None:
     context, regions = session.context, session.regions
     for bank, content in bound.banks.items():
         region = regions[f"bank{bank}"]
@@ -171,7 +173,6 @@ def _fill_memory(session: Session, bound: BoundLaunch, translation: Translation,
     for number, allocation in enumerate(memory.allocations):
         table.put(number * ALLOCATION_BYTES + ALLOCATION["base"], "Q", allocation.base)
         table.put(number * ALLOCATION_BYTES + ALLOCATION["size"], "q", allocation.size_bytes)
-    del translation
 
 
 def _fill_sites(session: Session, counters: dict[int, SiteCounter]) -> None:
@@ -186,36 +187,43 @@ def _fill_sites(session: Session, counters: dict[int, SiteCounter]) -> None:
             sites.put(number * SITE_BYTES + SITE["width"], "I", counters[index].access.width_bytes)
 
 
-def _attach_callbacks(session: Session, memory: GlobalMemory, lock: threading.Lock) -> None:
-    """Functions that machine code calls: to empty full logs, to make a buffer that is touched first.
-
-    Buffers are shared between the threads that hold the lock in turn.
-    """
+def _attach_callbacks(session: Session, buffers: Buffers) -> None:
+    """Functions that machine code calls: to empty full logs, to make a buffer or a part that is touched first."""
     context = session.context
 
     def drain(_context: int) -> None:
         _guarded(session, lambda: empty_logs(session))
 
     def fetch(number: int) -> None:
-        with lock:
-            _guarded(session, lambda: _fetch(session, memory, number))
+        with buffers.lock:
+            _guarded(session, lambda: _fetch(session, buffers, number))
 
-    for name, callback in (("drain", _DRAIN(drain)), ("fetch", _FETCH(fetch))):
+    def make(number: int, chunk: int) -> None:
+        with buffers.lock:
+            _guarded(session, lambda: make_chunk(buffers, number, chunk))
+
+    for name, callback in (("drain", _DRAIN(drain)), ("fetch", _FETCH(fetch)), ("make", _MAKE(make))):
         session.keep.append(callback)
         context.put(CONTEXT[name], "Q", ctypes.cast(callback, ctypes.c_void_p).value or 0)
 
 
 def _guarded(session: Session, action: Any) -> None:  # noqa: ANN401 - a function without arguments
-    """Runs a callback; what it raises is kept, since it cannot pass through machine code."""
+    """Runs a callback; what it raises is kept, since it cannot pass through machine code, and ends the run."""
+    if session.failure:
+        return
     try:
         action()
     except BaseException as error:  # noqa: BLE001 - raised again when machine code has returned
         session.failure.append(error)
+        session.context.put(CONTEXT["stop"], "i", GAVE_UP)
+        session.context.put(CONTEXT["fuel"], "q", -1)
 
 
-def _fetch(session: Session, memory: GlobalMemory, number: int) -> None:
-    octets = global_storage(memory, number).octets
-    session.regions["allocations"].put(number * ALLOCATION_BYTES + ALLOCATION["host"], "Q", octets.ctypes.data)
+def _fetch(session: Session, buffers: Buffers, number: int) -> None:
+    octets, made = open_buffer(buffers, number)
+    entry = number * ALLOCATION_BYTES
+    session.regions["allocations"].put(entry + ALLOCATION["host"], "Q", octets.ctypes.data)
+    session.regions["allocations"].put(entry + ALLOCATION["made"], "Q", 0 if made is None else made.ctypes.data)
 
 
 def empty_logs(session: Session) -> None:

@@ -19,7 +19,7 @@ from sectorwise.machine.registers import PREDICATE, UNIFORM_PREDICATE
 
 if TYPE_CHECKING:
     from sectorwise.machine.likeness import Form
-    from sectorwise.machine.native.alike import Alike, LikenessPort
+    from sectorwise.machine.native.alike import Alike
     from sectorwise.machine.native.values import Operand
     from sectorwise.machine.native.watch import Watch
     from sectorwise.machine.program import BasicBlock, Program, Step
@@ -66,7 +66,7 @@ def translate(
     flow: Flow,
     bank_sizes: dict[int, int],
     relevant: frozenset[int] | None,
-    alike: tuple[Alike, LikenessPort] | None = None,
+    alike: Alike | None = None,
 ) -> Translation:
     """The kernel as LLVM text; `relevant` are the instructions that compute values, None for all.
 
@@ -80,7 +80,7 @@ def translate(
     port = LlvmPort(LlvmAlgebra(writer), writer, {}, {}, bank_sizes)
     begins_alike: dict[int, Registers] = {}
     if alike is not None:
-        begins_alike, port.alike, port.watcher = alike[0].begins, alike[1], Watcher(writer)
+        begins_alike, port.alike, port.watcher = alike.begins, alike.port, Watcher(writer)
         port.algebra = WatchedAlgebra(port.algebra, port.watcher, port.watched_mask)
     drafts = []
     for number, block in enumerate(blocks.values()):
@@ -136,6 +136,7 @@ def _write_body(
     port.step = block.terminator
     if port.alike is not None:
         port.alike.begin(block.terminator)
+        port.alike.settle_step(block.terminator)
         # What decides where lanes go is read in all of them.
         port.alike.guard = None
     port.guard = _guard_of(port, block.terminator)
@@ -146,6 +147,7 @@ def _write_step(port: LlvmPort, step: Step) -> None:
     port.step = step
     if port.alike is not None:
         port.alike.begin(step)
+        port.alike.settle_step(step)
     port.guard = _guard_of(port, step)
     if port.watcher is not None and port.computes and sees_others(step):
         port.watcher.check_whole(port.group)

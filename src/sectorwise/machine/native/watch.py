@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from sectorwise.machine.likeness import SAME, Condition, Extent, Form, Likeness, Rule, relate
+from sectorwise.machine.likeness import SAME, Condition, Extent, Form, Likeness, Rule, relate, take_as_axis
+from sectorwise.machine.native.alike import SpoiledError
 from sectorwise.machine.native.layout import CONTEXT
 from sectorwise.machine.native.values import BITS, LANES, Kind, Operand
 from sectorwise.machine.sites import PERIOD_BYTES
+from sectorwise.machine.tables import read_known, tabulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +30,8 @@ _SIGNED_WORDS = (-(1 << 31), (1 << 31) - 1)
 class Watch:
     """Values whose least and greatest are kept: how they move between blocks, and how far they may.
 
-    For addresses (`space`) that follows from the buffer in which they are found; `width_bytes` are read there.
+    For addresses (`space`) that follows from the buffer in which they are found; `width_bytes` are read there. Numbers
+    that are `tabulated` have to be what the table says; `quotient_bits` says how many lower bits alone may change.
     """
 
     form: Form
@@ -36,6 +39,8 @@ class Watch:
     high: int = 0
     space: Space | None = None
     width_bytes: int = 0
+    tabulated: bool = False
+    quotient_bits: int | None = None
 
 
 @dataclass(slots=True)
@@ -56,6 +61,11 @@ class Watcher:
                 self._keep(Watch(condition.form, *_SIGNED_WORDS), self._widen(first, signed=True), mask)
             case Rule.SIGN:
                 self._watch_sides(condition, self._widen(first, signed=True), mask)
+            case Rule.TABULATED:
+                self._keep(Watch(condition.form, tabulated=True), self._as_long(first), mask)
+            case Rule.QUOTIENT:
+                watch = Watch(condition.form, *_WORDS, quotient_bits=condition.limit)
+                self._keep(watch, self._widen(first, signed=False), mask)
             case Rule.BELOW:
                 self._keep(Watch(SAME, 0, condition.limit - 1), self._widen(first, signed=False), mask)
             case _:
@@ -76,13 +86,16 @@ class Watcher:
         self, address: Operand, space: Space, width_bytes: int, mask: str, period_bytes: int = PERIOD_BYTES
     ) -> None:
         """Watches an address that moves between blocks; addresses a period apart count alike."""
-        likeness = likeness_of(address)
-        assert not likeness.spoiled  # noqa: S101 - the kernel would have been given up before
+        likeness = take_as_axis(likeness_of(address))
+        if likeness.spoiled:
+            raise SpoiledError(likeness.spoiled)
         if likeness.form == SAME:
             return
         self.moves[likeness.form, period_bytes] = None
-        wide = self._widen(address, signed=False) if address.kind is Kind.WORD else self._text(address)
-        self._keep(Watch(likeness.form, space=space, width_bytes=width_bytes), wide, mask)
+        self._keep(Watch(likeness.form, space=space, width_bytes=width_bytes), self._as_long(address), mask)
+
+    def _as_long(self, operand: Operand) -> str:
+        return self._widen(operand, signed=False) if operand.kind is Kind.WORD else self._text(operand)
 
     def _text(self, operand: Operand) -> str:
         return self.writer.text(operand, lanes=True)
@@ -126,10 +139,11 @@ def likeness_of(operand: Operand) -> Likeness:
     """How an operand differs between blocks; constants do not."""
     if operand.constant is None:
         return operand.likeness
-    known = None
-    if operand.kind in (Kind.WORD, Kind.LONG) and operand.constant.shape[1] == 1:
-        known = int(operand.constant[0, 0])
-    return Likeness(bits=BITS.get(operand.kind, 1), known=known)
+    bits = BITS.get(operand.kind, 1)
+    if operand.constant.shape[1] != 1:
+        return Likeness(bits=bits)
+    table = tabulate(f"{operand.kind}:{operand.constant.tobytes().hex()}", operand.constant)
+    return Likeness(bits=bits, known=read_known(table), table=table)
 
 
 @dataclass(slots=True)
@@ -149,7 +163,8 @@ class WatchedAlgebra:
             operands = [value for value in values if isinstance(value, Operand)]
             if not operands or not isinstance(result, Operand):
                 return result
-            likeness, conditions = relate(name, [likeness_of(operand) for operand in operands], options)
+            arguments = [likeness_of(value) if isinstance(value, Operand) else value for value in values]
+            likeness, conditions = relate(name, arguments, options)
             for condition in conditions:
                 self.watcher.check(condition, operands, self.mask())
             return result if result.constant is not None else replace(result, likeness=likeness)
@@ -160,4 +175,9 @@ class WatchedAlgebra:
 def make_extent(watch: Watch, least: int, greatest: int, bounds: tuple[int, int]) -> Extent:
     """What a watch saw, with how far its values may go; `bounds` are those of an address."""
     low, high = (watch.low, watch.high) if watch.space is None else bounds
+    if watch.quotient_bits is not None:
+        first, last = least >> watch.quotient_bits, greatest >> watch.quotient_bits
+        low, high = (first << watch.quotient_bits, ((last + 1) << watch.quotient_bits) - 1)
+        if first != last:
+            low, high = least, greatest
     return Extent(watch.form, least, greatest, low, high)

@@ -232,7 +232,6 @@ SEMANTICS: Mapping[str, Callable[[Instruction], Action]] = {
     "CCTLT": moves.do_nothing,
     "PMTRIG": moves.do_nothing,
     "CGAERRBAR": moves.do_nothing,
-    "UCGABAR_ARV": moves.do_nothing,
     "ACQBULK": moves.do_nothing,
     "PREEXIT": moves.do_nothing,
     "USETMAXREG": moves.do_nothing,

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import Predicate, Register
+from sectorwise.machine.algebra import Float
 from sectorwise.machine.operands import (
+    SIGN_WORD,
+    raw_word,
     read_long,
     read_predicate,
     read_word,
@@ -14,6 +17,8 @@ from sectorwise.machine.operands import (
     write_predicate,
     write_word,
 )
+from sectorwise.machine.semantics.float32 import CANONICAL_NAN
+from sectorwise.machine.semantics.floats import extreme_bits
 from sectorwise.machine.semantics.minima import less
 
 if TYPE_CHECKING:
@@ -130,13 +135,13 @@ def match_lanes(instruction: Instruction) -> Action:
 
 def reduce_warp(instruction: Instruction) -> Action:
     """REDUX: one word for the warp from all active lanes, by a butterfly; inactive lanes give the neutral value."""
+    if instruction.has("F32"):
+        return _reduce_singles(instruction)
     _, rest = split_predicates(instruction)
     read, write = read_word(rest[1]), write_word(rest[0])
     signed = instruction.has("S32")
     operations = ("OR", "AND", "XOR", "SUM", "MIN", "MAX")
     operation = next((name for name in instruction.modifiers if name in operations), "AND")
-    if any(name.startswith("F32") or name == "NAN" for name in instruction.modifiers):
-        raise unsupported(instruction, "reductions of floats are not known")
     smallest, largest = (0x80000000, 0x7FFFFFFF) if signed else (0, 0xFFFFFFFF)
     neutral = {"AND": 0xFFFFFFFF, "MIN": largest, "MAX": smallest}.get(operation, 0)
 
@@ -147,6 +152,34 @@ def reduce_warp(instruction: Instruction) -> Action:
             other = algebra.permute(value, algebra.bit_xor(algebra.lane(), algebra.word(distance)))
             value = _join(algebra, operation, value, other, signed=signed)
         write(port, algebra.first_active(value, active))
+
+    return run
+
+
+def _reduce_singles(instruction: Instruction) -> Action:
+    """CREDUX.MIN.F32 and its kin: as with FMNMX a NaN loses against a number, or wins with NAN (PTX ISA, redux)."""
+    _, rest = split_predicates(instruction)
+    read, write = raw_word(rest[1]), write_word(rest[0])
+    name = next((name for name in instruction.modifiers if name in ("MIN", "MAX", "MINABS", "MAXABS")), None)
+    if name is None:
+        raise unsupported(instruction, "the operation is not known")
+    keeps_nan, takes_sign, minimum = instruction.has("NAN"), name.endswith("ABS"), name.startswith("MIN")
+
+    def run(port: Port[Value]) -> None:
+        algebra, active = port.algebra, port.active()
+        value = algebra.select(active, read(port), algebra.word(CANONICAL_NAN))
+        if takes_sign:
+            value = algebra.bit_and(value, algebra.word(~SIGN_WORD))
+        for distance in (1, 2, 4, 8, 16):
+            other = algebra.permute(value, algebra.bit_xor(algebra.lane(), algebra.word(distance)))
+            a, b = algebra.view_float(value, Float.F32), algebra.view_float(other, Float.F32)
+            value = extreme_bits(algebra, a, b, algebra.predicate(minimum))
+        lost = algebra.is_nan(algebra.view_float(value, Float.F32))
+        if keeps_nan:
+            wrong = algebra.bit_and(algebra.is_nan(algebra.view_float(read(port), Float.F32)), active)
+            lost = algebra.invert(algebra.equal(algebra.ballot(wrong), algebra.word(0)))
+        result = algebra.select(lost, algebra.word(CANONICAL_NAN), value)
+        write(port, algebra.first_active(result, active))
 
     return run
 

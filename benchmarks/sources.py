@@ -1,0 +1,72 @@
+"""Turns kernels of the benchmarks' own into bound launches."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sectorwise.binary.cubin import read_cubin
+from sectorwise.binding import bind
+from sectorwise.device import load_device
+from sectorwise.frontends.base import CompileRequest
+from sectorwise.frontends.cuda import CudaFrontend
+from sectorwise.launch.notation import parse_launch
+
+if TYPE_CHECKING:
+    from sectorwise.binding import BoundLaunch
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A kernel and its launch."""
+
+    text: str
+    launch: str
+
+
+DIVERGENT = Source(
+    """
+extern "C" __global__ void diverge(int* out, const int* in, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x, x = in[i] + 1, s = 0;
+  while (x != 1 && s < 100) {
+    if (x & 1) x = 3 * x + 1; else { x >>= 1; out[i] = x; }
+    s++;
+  }
+  out[i] = in[(s * 7 + i) % n];
+}
+""",
+    "diverge<<<512, 128>>>(i32[65536], i32[65536]=perm(1), n=65536)",
+)
+"""Each lane runs a loop of its own length, and goes one of two ways in each round."""
+
+LONG = Source(
+    """
+extern "C" __global__ void polynomial(float* out, const float* in) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  float x = in[i], a[32];
+  #pragma unroll
+  for (int k = 0; k < 32; k++) a[k] = in[i + 32 * k];
+  #pragma unroll
+  for (int r = 0; r < 28; r++)
+    #pragma unroll
+    for (int k = 0; k < 32; k++) a[k] = r % 3 ? a[k] * x + a[(k + r) % 32] : fmaxf(a[k] - r, a[(k * 5 + r) % 32]);
+  #pragma unroll
+  for (int k = 0; k < 32; k++) out[i + 32 * k] = a[k] > 0 ? a[k] : -x;
+}
+""",
+    "polynomial<<<4, 128>>>(f32[2048], f32[2048]=uniform(1))",
+)
+"""About two thousand instructions."""
+
+
+def bind_source(source: Source) -> BoundLaunch:
+    """The launch, compiled for sm_90."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "benchmark.cu"
+        path.write_text(source.text, encoding="utf-8")
+        made = CudaFrontend().compile(path, CompileRequest("sm_90"))
+    config = parse_launch(source.launch)
+    kernels = {kernel.name: kernel for kernel in read_cubin(made.cubin, "benchmark").kernels}
+    return bind(kernels[config.kernel], config, load_device("h200"))

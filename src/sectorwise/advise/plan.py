@@ -1,0 +1,367 @@
+"""Turns a kernel that is still on paper (what one warp issues, how often, in how many blocks) into its cost and time.
+
+Addresses are counted by `counting`, warps walk through their instructions by `model.concurrency`, blocks are held by
+`model.occupancy`: the functions that judge compiled kernels. What is put together from them, and how, is as in
+`model.time`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from sectorwise.counting.calculator import count_global, count_shared
+from sectorwise.device import DeviceSpec, load_device, require_capability
+from sectorwise.errors import UnsupportedDeviceError
+from sectorwise.model.caches.lines import count_passes
+from sectorwise.model.concurrency import Bound, estimate_concurrency
+from sectorwise.model.latency import MEASURED_DEVICE
+from sectorwise.model.occupancy import occupancy
+from sectorwise.model.roofline import Level, draw_roofline
+from sectorwise.model.schedule import Access, Schedule, Slot
+from sectorwise.model.waves import count_waves
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from sectorwise.measurements import PaceBehaviour
+    from sectorwise.model.concurrency import Concurrency
+    from sectorwise.model.occupancy import Occupancy
+
+    Lanes = npt.NDArray[np.int64]
+
+SECTOR_BYTES: Final = 32
+WARP_LANES: Final = 32
+_LOADS, _RESULTS = 0, 1
+_STALL_CYCLES: Final = 2
+"""Between two instructions of a warp, as compilers state it most often."""
+
+_DATA_PIPES: Final = frozenset({"l1", "stores", "memory"})
+_WRITES_MATTER: Final = 0.1
+_SELDOM: Final = 0.05
+_DENSE_SECTORS: Final = 3
+"""Lines of which fewer sectors are asked for are places of their own, as in `model.accesses`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Instructions of one kind that a warp issues one after the other, `times` in a pass.
+
+    `pipe` is the unit that executes them: fp32, int, memory. Of memory accesses the counts are those of one request,
+    averaged, `passes` those of L1; `dram_share` and `l2_share` are the parts of the loads that come from there, the
+    rest hits in L1. `waits` for all loads before it.
+    """
+
+    name: str
+    pipe: str
+    times: float = 1.0
+    waits: bool = False
+    is_load: bool = False
+    is_store: bool = False
+    is_shared: bool = False
+    is_barrier: bool = False
+    width_bytes: int = 0
+    sectors: float = 0.0
+    sectors_ideal: float = 0.0
+    lines: float = 0.0
+    passes: float = 0.0
+    wavefronts: float = 0.0
+    wavefronts_ideal: float = 0.0
+    dram_share: float = 1.0
+    l2_share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A kernel on paper: `once` a warp, then `loop` `passes` times, by so many blocks of so many threads.
+
+    DRAM bytes are of the whole launch, `lone_bytes` those read in blocks that lie alone; `l2_bytes` is what passes
+    between L1 and L2 (None: what the steps' shares say).
+    """
+
+    name: str
+    blocks: int
+    threads_per_block: int
+    loop: tuple[Step, ...]
+    once: tuple[Step, ...] = ()
+    passes: float = 1.0
+    registers: int = 32
+    shared_bytes: int = 0
+    dram_read_bytes: float = 0.0
+    dram_write_bytes: float = 0.0
+    lone_bytes: float = 0.0
+    l2_bytes: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a plan costs on a device.
+
+    Of the loads and stores of global memory `sectors_per_request` and `efficiency` (ideal over real) are averages,
+    `wavefronts_per_request` of shared memory. `bytes_in_flight` and `bytes_needed` are an SM's; `time_ns` is the
+    estimate, `bound` what holds the launch up, `parts_ns` the times of which it is the longest, plus the launch.
+    """
+
+    name: str
+    time_ns: float
+    bound: str
+    parts_ns: Mapping[str, float] = field(metadata={"document": False})
+    sectors_per_request: float
+    efficiency: float
+    wavefronts_per_request: float
+    instructions: float
+    requests: float
+    sectors: float
+    wavefronts: float
+    dram_bytes: float
+    bytes_in_flight: float
+    bytes_needed: float
+    blocks: int
+    threads: int
+    warps_per_sm: int
+    waves: float
+    last_wave_pct: float
+    limiter: str
+    assumed: tuple[str, ...] = ()
+
+
+def load(
+    name: str, offsets: Lanes, width: int, *, times: float = 1.0, dram_share: float = 1.0, l2_share: float = 0.0
+) -> Step:
+    """Loads from global memory; `offsets` are byte addresses [n, 32] of typical requests."""
+    return _access_global(name, offsets, width, times, (dram_share, l2_share), is_store=False)
+
+
+def store(name: str, offsets: Lanes, width: int, *, times: float = 1.0, dram_share: float = 1.0) -> Step:
+    """Stores to global memory; `offsets` are byte addresses [n, 32] of typical requests."""
+    return _access_global(name, offsets, width, times, (dram_share, 1 - dram_share), is_store=True)
+
+
+def shared(name: str, offsets: Lanes, width: int, *, operation: str = "load", times: float = 1.0) -> Step:
+    """Accesses to shared memory; `offsets` are byte addresses [n, 32] of typical requests."""
+    counts = count_shared(offsets, width, operation)
+    return Step(
+        name,
+        "memory",
+        times,
+        is_load=operation.endswith("load"),
+        is_store=operation.endswith("store"),
+        is_shared=True,
+        width_bytes=width,
+        wavefronts=float(counts.wavefronts_hardware.mean()),
+        wavefronts_ideal=float(counts.wavefronts_ideal.mean()),
+    )
+
+
+def work(name: str, times: float, *, pipe: str = "int", waits: bool = False) -> Step:
+    """Instructions that touch no memory."""
+    return Step(name, pipe, times, waits=waits)
+
+
+def barrier() -> Step:
+    """A block's warps wait for each other, and for their loads."""
+    return Step("barrier", "int", waits=True, is_barrier=True)
+
+
+def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
+    """What the plan costs; raises `ArgumentError` where its block cannot be resident."""
+    spec = load_device(device) if isinstance(device, str) else device
+    held = occupancy(plan.threads_per_block, plan.registers, plan.shared_bytes, device=spec)
+    waves = count_waves(plan.blocks, held.blocks_per_sm, spec.sm_count)
+    pace, assumed = _find_pace(spec)
+    bounds: dict[str, float] = {}
+    walks: list[Concurrency] = []
+    full, last = divmod(plan.blocks, waves.blocks_per_wave)
+    kinds = [(full, held.blocks_per_sm, waves.sm_count)] if full else []
+    kinds += [(1, -(-last // waves.sm_count), min(last, waves.sm_count))] if last else []
+    for times, blocks, sms in kinds:
+        for steps, passes, repeats in ((plan.once, 1.0, False), (plan.loop, plan.passes, True)):
+            if steps and passes:
+                walk, bound, pass_ns = _walk(
+                    steps, blocks * held.warps_per_block, sms, held, spec, pace, repeats=repeats
+                )
+                bounds[bound] = bounds.get(bound, 0.0) + times * passes * pass_ns
+                walks.append(walk)
+    parts = {
+        "launch": pace.launch_ns,
+        "warps": sum(bounds.values()),
+        **_bound_memory(plan, spec, pace),
+        "blocks": pace.block_start_ns * plan.blocks,
+    }
+    longest = max((name for name in parts if name != "launch"), key=lambda name: parts[name])
+    held_up = max(bounds, key=lambda name: bounds[name], default="latency")
+    busiest = max(walks, key=lambda walk: walk.in_flight_bytes_per_sm)
+    return Cost(
+        name=plan.name,
+        time_ns=parts["launch"] + parts[longest],
+        bound=held_up if longest == "warps" else longest,
+        parts_ns=parts,
+        **_sum_counts(plan),
+        dram_bytes=plan.dram_read_bytes + plan.dram_write_bytes,
+        bytes_in_flight=busiest.in_flight_bytes_per_sm,
+        bytes_needed=busiest.needed_bytes_per_sm,
+        blocks=plan.blocks,
+        threads=plan.blocks * plan.threads_per_block,
+        warps_per_sm=min(held.blocks_per_sm, waves.most_blocks_an_sm) * held.warps_per_block,
+        waves=waves.waves,
+        last_wave_pct=waves.last_wave_pct,
+        limiter=str(held.limiter),
+        assumed=(*assumed, *busiest.assumed),
+    )
+
+
+def _access_global(
+    name: str, offsets: Lanes, width: int, times: float, shares: tuple[float, float], *, is_store: bool
+) -> Step:
+    counts = count_global(offsets, width)
+    active = np.ones(offsets.shape, dtype=np.bool_)
+    return Step(
+        name,
+        "memory",
+        times,
+        is_load=not is_store,
+        is_store=is_store,
+        width_bytes=width,
+        sectors=float(counts.sectors.mean()),
+        sectors_ideal=float(counts.sectors_ideal.mean()),
+        lines=float(counts.tag_requests.mean()),
+        passes=float(np.minimum(counts.tag_requests, count_passes(offsets, active, width)).mean()),
+        dram_share=shares[0],
+        l2_share=shares[1],
+    )
+
+
+def _find_pace(device: DeviceSpec) -> tuple[PaceBehaviour, tuple[str, ...]]:
+    if device.pace is not None:
+        return device.pace, ()
+    lender = load_device(MEASURED_DEVICE)
+    if lender.pace is None:
+        raise UnsupportedDeviceError(f"{MEASURED_DEVICE} has no measured pace to borrow for {device.id}")
+    return lender.pace, (f"times of launches, blocks and stores from {lender.id}",)
+
+
+def _walk(
+    steps: Sequence[Step],
+    warps: int,
+    sms: int,
+    held: Occupancy,
+    device: DeviceSpec,
+    pace: PaceBehaviour,
+    *,
+    repeats: bool,
+) -> tuple[Concurrency, str, float]:
+    """The walk of the warps of an SM through one pass, what holds them up, and how long it takes."""
+    slots = [slot for step in steps for slot in _list_slots(step)]
+    cycles_per_ns = device.boost_mhz / 1000
+    if not repeats:
+        slots = [Slot(round(pace.block_turnaround_ns * cycles_per_ns)), *slots]
+    walk = estimate_concurrency(
+        Schedule(tuple(slots), repeats), warps, device, warps_per_block=held.warps_per_block, sm_count=sms
+    )
+    pipes = _count_pipes(steps, device, pace)
+    busiest = max(pipes, key=lambda name: pipes[name], default="issue")
+    pipe_ns = warps * pipes.get(busiest, 0.0) / cycles_per_ns
+    pass_ns = max(walk.pass_ns, pipe_ns)
+    if busiest in _DATA_PIPES:
+        schedulers = require_capability(device).sub_partitions
+        pass_ns += min(walk.pass_ns, pipe_ns) / max(1.0, warps / schedulers)
+    if pipe_ns >= walk.pass_ns:
+        return walk, busiest, pass_ns
+    return walk, {Bound.MEMORY: "dram"}.get(walk.bound, str(walk.bound)), pass_ns
+
+
+def _list_slots(step: Step) -> list[Slot]:
+    waits = (_LOADS, _RESULTS) if step.waits else ()
+    access = None
+    # Loads that hit in L1 take as long as shared memory's, and no draws of latencies.
+    hits = step.is_load and step.dram_share + step.l2_share < _SELDOM
+    if not (step.is_shared or hits) and (step.is_load or step.is_store):
+        access = Access(
+            SECTOR_BYTES * step.sectors,
+            1 if step.sectors >= _DENSE_SECTORS * step.lines else max(1, round(step.lines)),
+            step.dram_share,
+            step.l2_share,
+        )
+    sets = None
+    if step.is_load:
+        sets = _RESULTS if step.is_shared or hits else _LOADS
+    count = max(1, round(step.times))
+    one = Slot(
+        _STALL_CYCLES,
+        sets=sets,
+        load=access if step.is_load else None,
+        store=access if step.is_store else None,
+    )
+    # Of results that arrive in order only the last is waited for.
+    plain = one if access is not None else Slot(_STALL_CYCLES)
+    slots = [*[plain] * (count - 1), one]
+    slots[0] = replace(slots[0], waits_for=waits, is_block_barrier=step.is_barrier)
+    return slots
+
+
+def _count_pipes(steps: Sequence[Step], device: DeviceSpec, pace: PaceBehaviour) -> dict[str, float]:
+    """Cycles of each pipe of an SM that one warp takes in one pass."""
+    capability, lender = require_capability(device), require_capability(load_device(MEASURED_DEVICE))
+    lanes = {
+        "fp32": capability.fp32_lanes or lender.fp32_lanes,
+        "int": capability.int_lanes or lender.int_lanes,
+        "memory": capability.memory_lanes or lender.memory_lanes,
+    }
+    pipes: dict[str, float] = {}
+    for step in steps:
+        width = lanes.get(step.pipe)
+        if width:
+            pipes[step.pipe] = pipes.get(step.pipe, 0.0) + step.times * WARP_LANES / width
+        passes = step.wavefronts + step.passes
+        if passes:
+            pipes["l1"] = pipes.get("l1", 0.0) + step.times * passes
+        if step.is_store and not step.is_shared:
+            pipes["stores"] = pipes.get("stores", 0.0) + step.times * pace.store_line_cycles * step.lines
+    return pipes
+
+
+def _bound_memory(plan: Plan, device: DeviceSpec, pace: PaceBehaviour) -> dict[str, float]:
+    """Times in which DRAM and the L2 move all bytes at full speed."""
+    roofline = draw_roofline(device)
+    reads = roofline.ceiling(Level.DRAM).per_ns
+    copies = max((row.gbs for row in device.bandwidths if row.operation == "copy"), default=reads)
+    mixed = plan.dram_write_bytes > _WRITES_MATTER * plan.dram_read_bytes
+    l2_bytes = plan.l2_bytes
+    if l2_bytes is None:
+        l2_bytes = SECTOR_BYTES * sum(
+            times * step.times * step.sectors * (step.dram_share + step.l2_share) for step, times in _list_steps(plan)
+        )
+    return {
+        "dram": (plan.dram_read_bytes - plan.lone_bytes + plan.dram_write_bytes) / (copies if mixed else reads)
+        + plan.lone_bytes / min(reads, pace.lone_read_gbs),
+        "l2": l2_bytes / roofline.ceiling(Level.L2).per_ns,
+    }
+
+
+def _list_steps(plan: Plan) -> list[tuple[Step, float]]:
+    """Every step, and how many warp passes of the launch go through it."""
+    warps = plan.blocks * -(-plan.threads_per_block // WARP_LANES)
+    return [(step, float(warps)) for step in plan.once] + [(step, warps * plan.passes) for step in plan.loop]
+
+
+def _sum_counts(plan: Plan) -> dict[str, float]:
+    steps = [(step, passes * step.times) for step, passes in _list_steps(plan)]
+    in_global = [(step, times) for step, times in steps if step.sectors]
+    in_shared = [(step, times) for step, times in steps if step.is_shared]
+    requests = sum(times for _, times in in_global)
+    sectors = sum(times * step.sectors for step, times in in_global)
+    ideal = sum(times * step.sectors_ideal for step, times in in_global)
+    wavefronts = sum(times * step.wavefronts for step, times in in_shared)
+    return {
+        "sectors_per_request": sectors / requests if requests else 0.0,
+        "efficiency": ideal / sectors if sectors else 1.0,
+        "wavefronts_per_request": wavefronts / sum(times for _, times in in_shared) if in_shared else 0.0,
+        "instructions": sum(times for _, times in steps),
+        "requests": requests,
+        "sectors": sectors,
+        "wavefronts": wavefronts,
+    }

@@ -1,0 +1,144 @@
+"""Turns candidates with their costs into a ranking: the fastest, which are as good, and why the others are not."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+
+from sectorwise.advise.tabulate import make_dataframe, make_records, write_size, write_table, write_time
+from sectorwise.errors import ArgumentError
+from sectorwise.findings import show
+from sectorwise.layout.reader import suggest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    from sectorwise.advise.plan import Cost
+
+EQUAL: Final = 1.05
+"""Candidates within 5 % of the fastest are called equal: no model tells them apart."""
+
+
+class Candidate(Protocol):
+    """One way of doing the work."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def cost(self) -> Cost:
+        """What it costs."""
+
+
+C = TypeVar("C", bound=Candidate)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking(Generic[C]):
+    """Candidates, the fastest first, without the reference, which is no candidate but the limit.
+
+    `equal` are the names of those within 5 % of the winner, itself included; `reasons` says of each other why not,
+    `details` more of each.
+    """
+
+    title: str
+    candidates: tuple[C, ...]
+    equal: tuple[str, ...]
+    reasons: tuple[tuple[str, str], ...]
+    reference: C | None = None
+    details: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    assumed: tuple[str, ...] = field(default=())
+
+    @property
+    def winner(self) -> C:
+        """The fastest."""
+        return self.candidates[0]
+
+    def find(self, name: str) -> C:
+        """The candidate of that name, the reference included; raises `ArgumentError`."""
+        if self.reference is not None and self.reference.name == name:
+            return self.reference
+        for each in self.candidates:
+            if each.name == name:
+                return each
+        raise ArgumentError(f"there is no candidate '{name}'{suggest(name, [each.name for each in self.candidates])}")
+
+    def to_records(self) -> list[dict[str, object]]:
+        """A record for each candidate, the fastest first."""
+        return make_records(self.candidates)
+
+    def to_dataframe(self) -> Any:  # noqa: ANN401 - as `make_dataframe`
+        """A pandas DataFrame, a line for each candidate."""
+        return make_dataframe(self.candidates)
+
+    def _repr_html_(self) -> str:
+        return str(show("write_advice", self))
+
+    def __str__(self) -> str:
+        """A table of at most 80 columns, and what follows from it."""
+        lines = [*textwrap.wrap(self.title, 80), ""]
+        shown = (*(() if self.reference is None else (self.reference,)), *self.candidates)
+        lines += write_table(HEADS, [_write_row(each) for each in shown], gap=" ")
+        lines += ["", *self._conclude()]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _conclude(self) -> list[str]:
+        names = " = ".join(self.equal)
+        lines = [*(f"  {detail}" for detail in self.details), *([""] if self.details else [])]
+        lines += [f"  {names}: equal within 5 %" if len(self.equal) > 1 else f"  {names} is the fastest"]
+        lines += [f"  {name}: {reason}" for name, reason in self.reasons]
+        lines += [f"  {note}" for note in self.notes]
+        lines += [f"  assumed: {text}" for text in self.assumed]
+        lines += ["", *LEGEND]
+        return [part for line in lines for part in textwrap.wrap(line, 80, subsequent_indent=" " * 6) or [""]]
+
+
+LEGEND: Final = (
+    "  sect., wave.: sectors and wavefronts a request; eff.: ideal over real sectors;",
+    "  flight: bytes in flight an SM",
+)
+HEADS: Final = ("", "sect.", "wave.", "eff.", "flight", "DRAM", "time", "bound")
+
+
+def rank(
+    title: str,
+    candidates: Sequence[C],
+    *,
+    reason: Callable[[C, C], str],
+    reference: str | None = None,
+    detail: Callable[[C], str] | None = None,
+    notes: tuple[str, ...] = (),
+) -> Ranking[C]:
+    """The ranking of candidates by time; `reason(winner, loser)` says why one loses, `detail` more of each."""
+    limit = next((each for each in candidates if each.name == reference), None)
+    ordered = sorted((each for each in candidates if each is not limit), key=lambda each: each.cost.time_ns)
+    winner = ordered[0]
+    equal = [each for each in ordered if each.cost.time_ns <= EQUAL * winner.cost.time_ns]
+    return Ranking(
+        title=title,
+        candidates=tuple(ordered),
+        equal=tuple(each.name for each in equal),
+        reasons=tuple((each.name, reason(winner, each)) for each in ordered if each not in equal),
+        reference=limit,
+        details=() if detail is None else tuple(f"{each.name}: {detail(each)}" for each in ordered),
+        notes=notes,
+        assumed=winner.cost.assumed,
+    )
+
+
+def _write_row(candidate: Candidate) -> tuple[str, ...]:
+    cost = candidate.cost
+    return (
+        candidate.name,
+        f"{cost.sectors_per_request:.3g}",
+        f"{cost.wavefronts_per_request:.3g}" if cost.wavefronts_per_request else "-",
+        f"{100 * cost.efficiency:.3g} %",
+        write_size(cost.bytes_in_flight),
+        write_size(cost.dram_bytes),
+        write_time(cost.time_ns),
+        cost.bound,
+    )

@@ -1,0 +1,268 @@
+"""Turns a matrix product into ranked tiles, with what holds each up and why the next larger loses."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import dataclass
+from itertools import product as combine
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.advise.ranking import EQUAL
+from sectorwise.advise.tabulate import make_dataframe, make_records, write_size, write_table, write_time
+from sectorwise.advise.tile import Product, TileCost, find_excess, judge, make_product, make_tile
+from sectorwise.device import require_capability
+from sectorwise.errors import ArgumentError, SectorwiseError
+from sectorwise.findings import show
+
+if TYPE_CHECKING:
+    from typing import Any
+
+_SIDES: Final = (16, 32, 64, 128, 256)
+_DEPTHS_BYTES: Final = (64, 128)
+"""Bytes of a slice's row: DRAM fetches 64, and 128 are a line and the widest swizzle."""
+
+_STAGES: Final = (2, 3, 4, 5)
+_SPLITS: Final = (1, 2, 4, 8)
+_LANE_TILES: Final = ((4, 4), (8, 4), (8, 8))
+_SHOWN: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class TilePlan:
+    """Tiles of a product, the fastest first, one for each block size; `larger` are the winner's next larger ones."""
+
+    title: str
+    candidates: tuple[TileCost, ...]
+    larger: tuple[tuple[TileCost, str], ...]
+    notes: tuple[str, ...]
+    assumed: tuple[str, ...]
+
+    @property
+    def winner(self) -> TileCost:
+        """The fastest."""
+        return self.candidates[0]
+
+    def to_records(self) -> list[dict[str, object]]:
+        """A record for each candidate."""
+        return make_records(self.candidates)
+
+    def to_dataframe(self) -> Any:  # noqa: ANN401 - as `make_dataframe`
+        """A pandas DataFrame, a line for each candidate."""
+        return make_dataframe(self.candidates)
+
+    def _repr_html_(self) -> str:
+        return str(show("write_advice", self))
+
+    def __str__(self) -> str:
+        """A table of at most 80 columns, and what follows from it."""
+        rows = [_write_row(each) for each in self.candidates[:_SHOWN]]
+        lines = [*textwrap.wrap(self.title, 80), "", *write_table(_HEADS, rows, gap=" "), ""]
+        for level in self.winner.boundaries:
+            verdict = "above" if level.intensity >= level.ridge else "below"
+            ridge = f"{verdict} the ridge of {level.ridge:.4g}"
+            lines.append(f"  {level.level}: {level.intensity:.4g} operations a byte, {ridge}")
+        lines += [f"  {each.name} loses: {reason}" for each, reason in self.larger]
+        lines += [f"  {note}" for note in self.notes]
+        lines += [f"  assumed: {text}" for text in self.assumed]
+        return "\n".join(
+            part for line in lines for part in (textwrap.wrap(line, 80, subsequent_indent=" " * 6) or [""])
+        )
+
+
+_HEADS: Final = ("BMxBNxBKxstages", "shared", "regs", "SM", "waves", "last", "flight", "DRAM", "time", "bound")
+
+
+def plan_tiles(m: int, n: int, k: int, dtype: str = "fp16", *, device: str = "h200") -> TilePlan:
+    """Tiles for C [m, n] = A [m, k] B [k, n], the fastest first; raises `ArgumentError` where nothing fits.
+
+    >>> plan = plan_tiles(4096, 4096, 4096, device="h100-sxm")
+    >>> {each.name for each in plan.candidates[:3]} & {"128x256x64x3", "256x128x64x3"} != set()
+    True
+    """
+    product = make_product(m, n, k, dtype, device)
+    found: dict[tuple[int, int], TileCost] = {}
+    for cost in _try_all(product):
+        size = (cost.tile.bm, cost.tile.bn)
+        if size not in found or _key(cost) < _key(found[size]):
+            found[size] = cost
+    if not found:
+        raise ArgumentError(f"no tile of {dtype} fits {product.device.name}")
+    ordered = _order(list(found.values()))
+    return TilePlan(
+        title=f"C [{m:,}, {n:,}] = A [{m:,}, {k:,}] B [{k:,}, {n:,}], {product.dtype.name}, on {product.device.id}",
+        candidates=ordered,
+        larger=tuple(_judge_larger(product, ordered[0])),
+        notes=_conclude(product, ordered[0]),
+        assumed=_assume(product),
+    )
+
+
+def judge_tile(
+    m: int,
+    n: int,
+    k: int,
+    sizes: tuple[int, int, int, int],
+    dtype: str = "fp16",
+    *,
+    device: str = "h200",
+    warp: tuple[int, int] | None = None,
+    thread: tuple[int, int] | None = None,
+) -> TilePlan:
+    """What one tile (BM, BN, BK, stages) costs, and whether the next larger would be better.
+
+    Raises `ArgumentError` where it fits no SM, with each limit that it exceeds and by how much.
+
+    >>> judge_tile(8192, 8192, 8192, (128, 128, 64, 3), device="h100-sxm").winner.shared_bytes
+    98304
+    """
+    product = make_product(m, n, k, dtype, device)
+    _require_fit(product, sizes, find_excess(product, sizes))
+    tile = make_tile(product, sizes, warp=warp, thread=thread)
+    cost = judge(product, tile)
+    _require_fit(product, sizes, cost.excess)
+    return TilePlan(
+        title=f"{tile.name} of C [{m:,}, {n:,}], K = {k:,}, {product.dtype.name}, on {product.device.id}",
+        candidates=(cost,),
+        larger=tuple(_judge_larger(product, cost)),
+        notes=_conclude(product, cost),
+        assumed=_assume(product),
+    )
+
+
+def _require_fit(product: Product, sizes: tuple[int, int, int, int], excess: tuple[str, ...]) -> None:
+    if excess:
+        bm, bn, bk, stages = sizes
+        slices = round((bm + bn) * bk * product.element_bytes) * stages
+        raise ArgumentError(
+            f"a tile of {bm}x{bn}x{bk}x{stages} fits no SM of {product.device.name} ({product.device.id}): "
+            f"{'; '.join(excess)}; its slices take {slices:,} B"
+        )
+
+
+def _try_all(product: Product) -> list[TileCost]:
+    depths = [round(depth / product.element_bytes) for depth in _DEPTHS_BYTES]
+    if not product.uses_tensor_cores:
+        depths = [8, 16, 32]
+    costs = []
+    for bm, bn, bk in combine(_SIDES, _SIDES, depths):
+        if bm >= 2 * product.m or bn >= 2 * product.n or (bk >= 2 * product.k):
+            continue
+        few = -(-product.m // bm) * -(-product.n // bn) < product.device.sm_count
+        for stages, split in combine(_STAGES if product.uses_tensor_cores else (1, 2), _SPLITS if few else (1,)):
+            lanes: tuple[tuple[int, int] | None, ...] = (None,) if product.uses_tensor_cores else _LANE_TILES
+            for thread in lanes:
+                cost = _try(product, (bm, bn, bk, stages), split, thread)
+                if cost is not None and cost.time_ns is not None:
+                    costs.append(cost)
+    return costs
+
+
+def _try(
+    product: Product, sizes: tuple[int, int, int, int], split: int, thread: tuple[int, int] | None
+) -> TileCost | None:
+    try:
+        return judge(product, make_tile(product, sizes, thread=thread, split=split))
+    except SectorwiseError:
+        return None
+
+
+def _order(costs: list[TileCost]) -> tuple[TileCost, ...]:
+    """By time; of those within 5 % of the fastest, which no model tells apart, first what asks least of the L2."""
+    best = min(cost.time_ns or math.inf for cost in costs)
+    equal = [cost for cost in costs if (cost.time_ns or math.inf) <= EQUAL * best]
+    rest = [cost for cost in costs if cost not in equal]
+    equal.sort(key=lambda cost: (-cost.boundary("l2").intensity, *_key(cost)))
+    return (*equal, *sorted(rest, key=_key))
+
+
+def _key(cost: TileCost) -> tuple[float, int, int]:
+    """By time, a percent being no difference, then the one that takes least of the SM."""
+    return (round(cost.time_ns or math.inf, -2), cost.shared_bytes, cost.tile.bm)
+
+
+def _judge_larger(product: Product, winner: TileCost) -> list[tuple[TileCost, str]]:
+    tile, found = winner.tile, []
+    for bm, bn in ((2 * tile.bm, tile.bn), (tile.bm, 2 * tile.bn), (2 * tile.bm, 2 * tile.bn)):
+        try:
+            cost = judge(
+                product, make_tile(product, (bm, bn, tile.bk, tile.stages), thread=tile.thread, split=tile.split)
+            )
+        except SectorwiseError:
+            continue
+        if cost.time_ns is None or cost.time_ns > (winner.time_ns or 0):
+            found.append((cost, _explain(winner, cost)))
+    return found
+
+
+def _explain(winner: TileCost, larger: TileCost) -> str:
+    if larger.excess:
+        return "; ".join(larger.excess)
+    if larger.waves < 1 and larger.blocks < winner.blocks:
+        return f"{larger.blocks:,} blocks leave SMs idle: {100 * larger.waves:.3g} % of a wave"
+    if larger.last_wave_pct < winner.last_wave_pct - 2:
+        return f"its last wave is {larger.last_wave_pct:.3g} % full, {winner.last_wave_pct:.3g} before"
+    if larger.blocks_per_sm < winner.blocks_per_sm:
+        return f"{larger.blocks_per_sm} instead of {winner.blocks_per_sm} blocks an SM, limited by {larger.limiter}"
+    level = larger.boundary("l2")
+    if level.intensity > level.ridge:
+        return f"{winner.boundary('l2').intensity:.4g} operations a byte were above the L2's ridge already"
+    return f"it is held up by {larger.bound}"
+
+
+def _conclude(product: Product, winner: TileCost) -> tuple[str, ...]:
+    element = product.element_bytes
+    peak = product.roofline.peak(product.dtype.peak)
+    side = element * peak / product.device.memory_bandwidth_gbs
+    whole = round(side)
+    slices = 2 * whole * 64 * element
+    registers = 4 * require_capability(product.device).regs_per_sm
+    warp, sm = winner.tile.warp, winner.accumulator_bytes
+    ridge = side / element
+    reached = f"{winner.tflops:.4g} of {peak / 1000:.4g} TFLOP/s"
+    notes = [
+        f"{reached}; {winner.tile.threads} threads, warp tile {warp[0]}x{warp[1]}, an accumulator of {sm:,} B",
+        f"a square tile at the DRAM ridge ({ridge:.4g} operations a byte by the datasheet) is T = {whole}",
+        *_judge_whole(whole, registers, slices),
+    ]
+    rounds = -(-winner.blocks // max(1, winner.blocks_per_sm * product.device.sm_count))
+    if rounds > winner.waves * 1.03 and winner.tile.split == 1:
+        saved = 100 * (1 - winner.waves / rounds)
+        notes.append(f"stream-K would share out the last wave: up to {saved:.3g} % less")
+    return tuple(notes)
+
+
+def _judge_whole(side: int, registers_bytes: int, slices_bytes: float) -> tuple[str, str]:
+    """Whether the tile at the DRAM ridge would fit an SM, and why not."""
+    accumulator = side * side * 4
+    held = f"the accumulator of T = {side} takes {write_size(accumulator)}; an SM's registers are"
+    if accumulator > registers_bytes:
+        verdict = "so it does not fit"
+        rest = "blocks that share the L2 reach that ridge instead"
+    else:
+        verdict = "so it fits"
+        rest = "a larger tile gains nothing at DRAM"
+    return (
+        f"{held} {write_size(registers_bytes)}, {verdict}",
+        f"its slices of depth 64 take {write_size(slices_bytes)}; {rest}",
+    )
+
+
+def _assume(product: Product) -> tuple[str, ...]:
+    ceilings = (ceiling.assumed for ceiling in product.roofline.ceilings)
+    return tuple(text for text in ceilings if text is not None)
+
+
+def _write_row(cost: TileCost) -> tuple[str, ...]:
+    return (
+        cost.name,
+        write_size(cost.shared_bytes),
+        str(cost.registers),
+        str(cost.blocks_per_sm),
+        f"{cost.waves:.3g}",
+        f"{cost.last_wave_pct:.3g} %",
+        write_size(cost.bytes_in_flight),
+        write_size(cost.dram_bytes),
+        write_time(cost.time_ns or 0.0),
+        cost.bound,
+    )

@@ -1,0 +1,149 @@
+"""Turns the launches of Triton, Numba and CuPy inside a `with` into analyses, none of them run on a GPU."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from sectorwise.analysis.captured import Captured, CapturedLaunch
+from sectorwise.analyze import DEFAULT_DEVICE, analyze
+from sectorwise.capture.cupy import list_cupy_replacements
+from sectorwise.capture.numba import list_numba_replacements
+from sectorwise.capture.replacement import Record, Replacement, replace_all
+from sectorwise.capture.triton import list_triton_replacements
+from sectorwise.device import DeviceSpec, load_device, require_sass
+from sectorwise.errors import ArgumentError, CaptureError, MissingToolError, SectorwiseError
+from sectorwise.launch.values import describe_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sectorwise.machine.execution import ExecutionOptions
+
+FRAMEWORKS: Final = ("triton", "numba", "cupy")
+_PACKAGES: Final = {"triton": "triton", "numba": "numba.cuda", "cupy": "cupy"}
+
+
+@contextmanager
+def capture(
+    *,
+    device: str = DEFAULT_DEVICE,
+    config: int = 0,
+    frameworks: Sequence[str] | None = None,
+    options: ExecutionOptions | None = None,
+) -> Iterator[Captured]:
+    """Analyse each launch of a Triton, Numba or CuPy kernel inside the `with`, instead of running it.
+
+    So arrays keep what they held. Allocations on a device become NumPy arrays, streams and events do nothing, and
+    questions are answered for `device`; `replaced` of what is yielded lists all entry points that are replaced. Of an
+    autotuned kernel configuration `config` is taken. `frameworks` are those of `FRAMEWORKS` that are replaced: by
+    default those that are imported, or all that are installed where none is.
+
+    Raises:
+        CaptureError: the code inside used an entry point that needs a GPU and is not replaced; the text names it.
+        ArgumentError: a framework is not known.
+        MissingToolError: one that was asked for is not installed.
+    """
+    spec = load_device(device)
+    require_sass(spec)
+    seen: dict[object, int] = {}
+    launches: list[CapturedLaunch] = []
+    repeats: list[int] = []
+
+    def record(kernel: object, **launch: Any) -> None:  # noqa: ANN401 - as `Record` says
+        key = _make_key(kernel, launch)
+        if key in seen:
+            repeats[seen[key]] += 1
+            return
+        seen[key] = len(launches)
+        repeats.append(0)
+        launches.append(_analyze_launch(kernel, launch, spec.id, options))
+
+    replacements = _list_replacements(choose_frameworks(frameworks), record, spec, config)
+    with ExitStack() as stack:
+        stack.enter_context(replace_all(replacements))
+        yield Captured(spec.id, tuple(each.name for each in replacements), launches, repeats)
+
+
+def choose_frameworks(wanted: Sequence[str] | None) -> tuple[str, ...]:
+    """Those that were asked for, else those that are imported, else all that are installed.
+
+    Raises:
+        ArgumentError: one is not known.
+        MissingToolError: one that was asked for is not installed.
+    """
+    installed = tuple(name for name in FRAMEWORKS if _is_installed(_PACKAGES[name]))
+    if wanted is None:
+        imported = tuple(name for name in installed if _PACKAGES[name] in sys.modules)
+        return imported or installed
+    for name in wanted:
+        if name not in FRAMEWORKS:
+            raise ArgumentError(f"launches of {name!r} are not captured: expected {', '.join(FRAMEWORKS)}")
+        if name not in installed:
+            raise MissingToolError(f"{name} is not installed: pip install 'sectorwise[{name}]'")
+    return tuple(wanted)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _list_replacements(frameworks: Sequence[str], record: Record, device: DeviceSpec, config: int) -> list[Replacement]:
+    found: list[Replacement] = []
+    for name in frameworks:
+        match name:
+            case "triton":
+                found += list_triton_replacements(record, device, config)
+            case "numba":
+                found += list_numba_replacements(record)
+            case "cupy":
+                found += list_cupy_replacements(record)
+    return found
+
+
+def _make_key(kernel: object, launch: dict[str, Any]) -> object:
+    values = [describe_value(value) for value in launch.get("positional", ())]
+    named = sorted((name, describe_value(value)) for name, value in launch.get("named", {}).items())
+    grid = _describe_grid(launch.get("grid"))
+    shape = (grid, str(launch.get("block")), launch.get("dynamic_shared_bytes", 0))
+    return (id(kernel), shape, tuple(values), tuple(named))
+
+
+def _describe_grid(grid: object) -> object:
+    """What tells grids apart; a function made in each turn of a loop is the same if its code and its values are."""
+    code = getattr(grid, "__code__", None)
+    if code is None:
+        return id(grid) if callable(grid) else str(grid)
+    held = [describe_value(cell.cell_contents) for cell in getattr(grid, "__closure__", None) or ()]
+    return (code, tuple(held))
+
+
+def _analyze_launch(
+    kernel: object, launch: dict[str, Any], device: str, options: ExecutionOptions | None
+) -> CapturedLaunch:
+    name = str(getattr(kernel, "__name__", getattr(kernel, "name", type(kernel).__name__)))
+    try:
+        analysis = analyze(
+            kernel,
+            grid=_tidy_shape(launch["grid"]),
+            block=_tidy_shape(launch.get("block")),
+            args=tuple(launch.get("positional", ())),
+            constexprs=launch.get("named", {}),
+            dynamic_shared_bytes=launch.get("dynamic_shared_bytes", 0),
+            device=device,
+            options=options,
+        )
+    except CaptureError:
+        raise
+    except SectorwiseError as error:
+        return CapturedLaunch(name, None, str(error))
+    return CapturedLaunch(name, analysis)
+
+
+def _tidy_shape(shape: Any) -> Any:  # noqa: ANN401 - numbers, a list of them, or a function
+    return tuple(int(size) for size in shape) if isinstance(shape, tuple | list) else shape

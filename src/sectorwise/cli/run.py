@@ -1,0 +1,91 @@
+"""Turns a Python script into reports on the kernels that it launches, which are analysed instead of run."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from sectorwise.analyze import DEFAULT_DEVICE
+from sectorwise.capture.session import FRAMEWORKS, capture
+from sectorwise.cli.output import describe_page, write_text
+from sectorwise.cli.settings import read_settings
+from sectorwise.errors import CaptureError
+from sectorwise.report import json
+from sectorwise.report.captured import render_captured
+from sectorwise.report.page import Page
+from sectorwise.source import read_source
+
+if TYPE_CHECKING:
+    from sectorwise.analysis.captured import Captured
+
+EXIT_SCRIPT_RAISED: Final = 1
+
+
+@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--device", metavar="NAME", help=f"The GPU to answer for.  [default: {DEFAULT_DEVICE}]")
+@click.option(
+    "--config", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Of autotuned kernels."
+)
+@click.option(
+    "--format", "form", type=click.Choice(("terminal", "json")), default="terminal", show_default=True, help="What."
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write there.")
+@click.argument("script", type=click.Path(path_type=Path))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def run(
+    script: Path, arguments: tuple[str, ...], device: str | None, config: int, form: str, output: Path | None
+) -> None:
+    """Run SCRIPT with its ARGUMENTS; each Triton, Numba or CuPy kernel that it launches is analysed instead of run.
+
+    Arrays keep what they held before a launch. What needs a GPU and has no replacement stops the script with its name.
+    If the script raises, its traceback is shown, after what was analysed until then, and the exit code is 1.
+    """
+    text = read_source(script).text
+    named = tuple(name for name in FRAMEWORKS if re.search(rf"\b{name}\b", text))
+    raised: BaseException | None = None
+    with capture(
+        device=device or read_settings(Path.cwd()).device or DEFAULT_DEVICE, config=config, frameworks=named or None
+    ) as captured:
+        raised = _run_script(script, arguments)
+    write_text(_render(captured, form, output), output)
+    if isinstance(raised, CaptureError):
+        raise raised
+    if raised is not None:
+        click.echo("".join(traceback.format_exception(raised)).rstrip(), err=True)
+        raise click.exceptions.Exit(EXIT_SCRIPT_RAISED)
+
+
+def _run_script(script: Path, arguments: tuple[str, ...]) -> BaseException | None:
+    """Run it as `python script arguments` would, and return what it raised."""
+    before, path = sys.argv, list(sys.path)
+    sys.argv = [str(script), *arguments]
+    sys.path.insert(0, str(script.resolve().parent))
+    try:
+        runpy.run_path(str(script), run_name="__main__")
+    except SystemExit as error:
+        return error if error.code not in {None, 0} else None
+    except Exception as error:  # noqa: BLE001 - the person's own script may raise anything
+        return _drop_own_frames(error, script)
+    finally:
+        sys.argv, sys.path[:] = before, path
+    return None
+
+
+def _drop_own_frames(error: Exception, script: Path) -> Exception:
+    """Leave of the traceback what begins in the script."""
+    trace = error.__traceback__
+    while trace is not None and Path(trace.tb_frame.f_code.co_filename) != script:
+        trace = trace.tb_next
+    return error.with_traceback(trace) if trace is not None else error
+
+
+def _render(captured: Captured, form: str, output: Path | None) -> str:
+    if form == "json":
+        return json.render(captured.analysis) if captured.analysis is not None else "{}\n"
+    return render_captured(captured, describe_page(sys.stdout) if output is None else Page())

@@ -1,0 +1,146 @@
+"""Turns Python values (arrays, tensors, numbers, launch notation) into the arguments of a launch."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+from sectorwise.errors import ArgumentError
+from sectorwise.launch.addresses import ALIGNMENT_BYTES
+from sectorwise.launch.config import BufferArgument, Contents, ScalarArgument
+from sectorwise.launch.dtypes import LONG_NAMES
+from sectorwise.launch.notation import parse_launch
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from sectorwise.launch.config import Argument
+
+_NOTATION: Final = re.compile(r"[a-z]+\d*\s*[\[(].*", re.DOTALL)
+_NUMPY_NAMES: Final = LONG_NAMES | {"bool": "u8"}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BufferType:
+    """An element type that makes buffers: `f32[1 << 20]`, `f32[64, 128]`, and `f32[1024].filled("arange")`."""
+
+    dtype: str
+
+    def __getitem__(self, size: int | tuple[int, ...]) -> Spec:
+        """A buffer of that many elements, or an array of that shape, of zeros."""
+        shape = size if isinstance(size, tuple) else (size,)
+        text = f"{self.dtype}[{', '.join(str(int(each)) for each in shape)}]"
+        return Spec(text)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Spec:
+    """A buffer in launch notation: no array has to be made to say how large one is."""
+
+    text: str
+
+    def filled(self, contents: str) -> Spec:
+        """The same with contents: `arange`, `perm(7)`, `uniform(1)`, `noise`, `@file.npy`."""
+        return Spec(f"{self.text.partition('=')[0]}={contents}")
+
+
+def read_value(value: object, name: str | None = None) -> object:
+    """Return the argument that a Python value is; what is no argument of a launch (a text, a type) is returned as is.
+
+    Arrays are NumPy's, or tensors of PyTorch on the CPU, contiguous or with gaps; their contents are not copied.
+
+    Raises:
+        ArgumentError: an array that has elements of a type that is not known, or lies backwards.
+        LaunchError: a text in launch notation cannot be read; a caret stands under the place.
+    """
+    match value:
+        case Spec(text=text):
+            return _read_notation(text, name)
+        case str() if _NOTATION.fullmatch(value.strip()):
+            return _read_notation(value, name)
+        case bool() | None | str():
+            return value
+        case int() | float():
+            return ScalarArgument(value, None, name)
+    kind = type(value)
+    tops = {base.__module__.partition(".")[0] for base in kind.__mro__}
+    if "torch" in tops and hasattr(value, "data_ptr"):
+        return _read_tensor(value, name)
+    if "numpy" in tops:
+        return _read_numpy(value, name)
+    return value
+
+
+def describe_value(value: object) -> str:
+    """What of a Python value decides how a launch of it runs, contents of arrays apart: shape, type, number."""
+    shape = getattr(value, "shape", None)
+    if shape is not None and hasattr(value, "dtype"):
+        return f"{value.dtype}{tuple(shape)}"
+    return repr(value)
+
+
+def _read_notation(text: str, name: str | None) -> Argument:
+    (argument,) = parse_launch(f"kernel<<<1, 1>>>({text})", name or "args").arguments
+    return dataclasses.replace(argument, name=name)
+
+
+def _read_numpy(value: Any, name: str | None) -> object:  # noqa: ANN401 - an array or one of NumPy's numbers
+    import numpy as np
+
+    if isinstance(value, np.ndarray):
+        return _read_array(value, _name_type(str(value.dtype), name), name)
+    if isinstance(value, np.generic):
+        return ScalarArgument(value.item(), _name_type(str(value.dtype), name), name)
+    return value
+
+
+def _read_array(array: npt.NDArray[np.generic], dtype: str, name: str | None) -> BufferArgument:
+    """An array's elements in memory, from the first to the last: of a view with gaps, the gaps as well."""
+    import numpy as np
+
+    if any(step < 0 for step in array.strides):
+        raise ArgumentError(f"argument {name or ''}: an array that lies backwards cannot be passed: copy it first")
+    owner: object = array
+    while isinstance(getattr(owner, "base", None), np.ndarray):
+        owner = getattr(owner, "base", None)
+    begin = array.__array_interface__["data"][0] - np.asarray(owner).__array_interface__["data"][0]
+    if begin % ALIGNMENT_BYTES:
+        message = f"an array that begins {begin} bytes inside another one cannot be passed: pass a copy, or the whole"
+        raise ArgumentError(f"argument {name or ''}: {message}")
+    steps = [step // array.itemsize for step in array.strides]
+    count = 1 + sum((size - 1) * step for size, step in zip(array.shape, steps, strict=True))
+    if array.size == 0:
+        raise ArgumentError(f"argument {name or ''}: an array without elements cannot be passed")
+    flat = np.lib.stride_tricks.as_strided(array, (count,), (array.itemsize,), writeable=False)
+    shape = array.shape if array.flags.c_contiguous and array.ndim > 1 else None
+    return BufferArgument(dtype, count, Contents("array", array=flat), name, shape=shape)
+
+
+def _read_tensor(tensor: Any, name: str | None) -> BufferArgument:  # noqa: ANN401 - PyTorch's own type
+    dtype = _name_type(str(tensor.dtype).removeprefix("torch."), name)
+    if tensor.device.type == "meta":
+        shape = tuple(tensor.shape)
+        return BufferArgument(dtype, max(tensor.numel(), 1), Contents("noise"), name, shape=shape)
+    if tensor.device.type != "cpu":
+        raise ArgumentError(f"argument {name or ''}: a tensor on {tensor.device} cannot be read: pass it on the CPU")
+    plain = tensor.detach()
+    # NumPy has no bfloat16: its bits are passed as 16-bit words.
+    plain = plain.view(sys.modules["torch"].int16) if dtype == "bf16" else plain
+    array = plain.numpy()
+    return _read_array(array.view("u2") if dtype == "bf16" else array, dtype, name)
+
+
+def _name_type(spelled: str, name: str | None) -> str:
+    dtype = _NUMPY_NAMES.get(spelled)
+    if dtype is None:
+        known = ", ".join(_NUMPY_NAMES)
+        raise ArgumentError(f"argument {name or ''}: elements of type {spelled} cannot be passed; known are {known}")
+    return dtype
+
+
+f64, f32, f16, bf16 = (BufferType(name) for name in ("f64", "f32", "f16", "bf16"))
+i64, i32, i16, i8 = (BufferType(name) for name in ("i64", "i32", "i16", "i8"))
+u64, u32, u16, u8 = (BufferType(name) for name in ("u64", "u32", "u16", "u8"))

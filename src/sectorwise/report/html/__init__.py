@@ -1,0 +1,1 @@
+"""Turns analyses and comparisons into pages for browsers, each one file that needs nothing else."""

@@ -1,0 +1,300 @@
+"""The order that advice gives to ways of doing the same work is the order that was measured on an H200."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import sectorwise as sw
+from sectorwise.advise.expressions import evaluate
+from sectorwise.advise.gemv import advise_gemv as compare_mappings
+from sectorwise.advise.prepack import describe_prepacking, place, prepack
+from sectorwise.advise.records import advise_records, parse_record
+from sectorwise.advise.transpose import advise_transpose as compare_transposes
+from tests.cli.commands import run
+from tests.measured.rows import read_rows
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+
+PARTICLE = ",".join(f"{name}:f4" for name in ("x", "y", "z", "vx", "vy", "vz", "m", "q", "r", "s", "t", "u"))
+TRANSPOSES = {
+    "copy (the limit)": "copy",
+    "naive": "naive",
+    "tile[32][32]": "tile",
+    "tile[32][33]": "pad",
+    "tile[32][32], column ^ row": "xor",
+}
+EQUAL = 1.05
+
+advise_gemv = cache(compare_mappings)
+advise_transpose = cache(compare_transposes)
+
+
+def measure(family: str, name: str) -> int:
+    (row,) = (row for row in read_rows(family) if row.name == name)
+    return row.totals["time_ns"]
+
+
+def assert_same_order(predicted: dict[str, float], measured: dict[str, float]) -> None:
+    """Wherever two were measured to differ by more than 5 %, the model does not say the opposite."""
+    for one, one_ns in measured.items():
+        for other, other_ns in measured.items():
+            if one_ns * EQUAL < other_ns:
+                assert predicted[one] < predicted[other], (one, other)
+
+
+def measure_textbook(name: str) -> float:
+    path = Path(__file__).parents[1] / "measured" / "textbook" / "claims.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    (case,) = (case for case in document["cases"] if case["name"] == name)
+    return float(case["measured"]["totals"]["time_ns"])
+
+
+@pytest.mark.parametrize(("side", "family", "prefix"), [(8192, "transposes", "t_tr_"), (512, "transpose", "k_tr_")])
+def test_transposes_rank_as_measured(side: int, family: str, prefix: str) -> None:
+    found = advise_transpose(side, side)
+    measured = {
+        name: float(measure(family, "k_copy" if (prefix, short) == ("k_tr_", "copy") else f"{prefix}{short}"))
+        for name, short in TRANSPOSES.items()
+    }
+    assert_same_order({name: found.find(name).cost.time_ns for name in TRANSPOSES}, measured)
+    assert {"tile[32][33]", "tile[32][32], column ^ row"} <= set(found.equal)
+    assert found.candidates[-1].name == "naive"
+
+
+def test_transposes_of_halves_rank_as_measured() -> None:
+    found = advise_transpose(8192, 8192, "u16")
+    naive, padded = found.find("naive").cost.time_ns, found.find("tile[32][33]").cost.time_ns
+    measured = measure("transposes", "t_tr_naive_u16") / measure("transposes", "t_tr_pad_u16")
+    assert naive / padded == pytest.approx(measured, rel=0.35)
+
+
+def test_a_transpose_costs_what_its_launches_counted() -> None:
+    found = advise_transpose(8192, 8192)
+    for name, short in TRANSPOSES.items():
+        if short == "copy":
+            continue
+        (row,) = (row for row in read_rows("transposes") if row.name == f"t_tr_{short}")
+        way = found.find(name)
+        loads = [each for each in row.instructions if each["sass"].startswith("LDG")]
+        stores = [each for each in row.instructions if each["sass"].startswith("STG")]
+        assert {each["sectors"] / each["executed"] for each in loads} == {way.load_sectors}
+        assert {each["sectors"] / each["executed"] for each in stores} == {way.store_sectors}
+        for opcode, wavefronts in (("LDS", way.shared_load_wavefronts), ("STS", way.shared_store_wavefronts)):
+            counted = {
+                each["wavefronts"] / each["executed"] for each in row.instructions if each["sass"].startswith(opcode)
+            }
+            assert counted <= {wavefronts}
+        requests = row.totals["global_load_requests"] + row.totals["global_store_requests"]
+        assert way.cost.requests == requests
+
+
+def test_streaming_every_field_is_equal_in_every_layout() -> None:
+    found = advise_records(PARTICLE, "*", elements=16384 * 256)
+    measured = [measure("records", name) for name in ("t_aos48_all", "t_aos48_vec", "t_soa_all")]
+    assert max(measured) < EQUAL * min(measured)
+    assert {"array of structs", "struct of arrays"} <= set(found.equal)
+    for name, row in (("array of structs", "t_aos48_all"), ("struct of arrays", "t_soa_all")):
+        assert found.find(name).cost.time_ns == pytest.approx(measure("records", row), rel=0.1)
+    assert "equal within 5 %" in str(found)
+
+
+def test_a_field_of_a_record_costs_the_sectors_that_were_counted() -> None:
+    found = advise_records(PARTICLE, "x")
+    for name, row_name in (("array of structs", "k_aos48_one"), ("struct of arrays", "k_soa_one")):
+        (row,) = (row for row in read_rows("struct_layout") if row.name == row_name)
+        load = next(each for each in row.instructions if each["sass"].startswith("LDG"))
+        assert found.find(name).sectors_per_warp == load["sectors"] / load["executed"]
+    assert found.find("struct of arrays").cost.time_ns * 3 < found.find("array of structs").cost.time_ns
+    three = advise_records(PARTICLE, "x,y,z").find("blocks of 32")
+    (row,) = (row for row in read_rows("struct_layout") if row.name == "k_aosoa32_three")
+    loads = [each for each in row.instructions if each["sass"].startswith("LDG")]
+    assert three.sectors_per_warp == sum(each["sectors"] for each in loads) / loads[0]["executed"]
+
+
+def test_dram_fetches_what_was_measured_for_a_field() -> None:
+    rows = {row.name: row.totals["dram_bytes_read"] for row in read_rows("struct_layout")}
+    records = 64 * 256
+    for name, row, text in (
+        ("array of structs", "k_aos48_one", PARTICLE),
+        ("struct of arrays", "k_soa_one", PARTICLE),
+        ("array of structs", "k_aos12_one", "x:f4,y:f4,z:f4"),
+    ):
+        field = "y" if row == "k_aos12_one" else "x"
+        found = advise_records(text, field).find(name).dram_bytes_per_record
+        assert found * records == pytest.approx(rows[row], abs=3500)  # what every launch reads besides
+
+
+def test_few_records_at_random_places_want_structs() -> None:
+    found = advise_records(PARTICLE, "*", elements=1 << 22, pattern="random")
+    assert found.winner.name == "array of structs"
+    structs, arrays = found.find("array of structs"), found.find("struct of arrays")
+    assert structs.distinct_sectors == pytest.approx(2 * 32, rel=0.01)
+    assert arrays.distinct_sectors == pytest.approx(12 * 32, rel=0.01)
+    assert (structs.streams, arrays.streams, structs.pages, arrays.pages) == (1, 12, 1, 12)
+
+
+def test_records_take_the_time_that_was_measured() -> None:
+    one = advise_records(PARTICLE, "x")
+    assert one.find("array of structs").cost.time_ns == pytest.approx(measure_textbook("c_aos48_one"), rel=0.05)
+    assert one.find("struct of arrays").cost.time_ns == pytest.approx(measure_textbook("c_soa_one"), rel=0.25)
+    # A quarter of the records, each once.
+    random = advise_records(PARTICLE, "*", elements=1 << 20, pattern="random")
+    assert random.find("array of structs").cost.time_ns == pytest.approx(measure_textbook("c_aos48_random"), rel=0.1)
+    assert random.find("struct of arrays").cost.time_ns == pytest.approx(measure_textbook("c_soa_random"), rel=0.1)
+
+
+def test_an_inner_block_of_32_bytes_is_enough_for_sectors_and_64_for_dram() -> None:
+    text = str(advise_records(PARTICLE, "x"))
+    assert "an inner block of 8 records is enough for sectors" in text
+    assert "an inner block of 16 records is enough for DRAM" in text
+
+
+def test_records_are_laid_out_as_in_c() -> None:
+    record = parse_record("a:f4,b:f8,c:u1,pos:f4[3]")
+    assert [(each.name, each.offset) for each in record.fields] == [
+        ("a", 0),
+        ("b", 8),
+        ("c", 16),
+        ("pos0", 20),
+        ("pos1", 24),
+        ("pos2", 28),
+    ]
+    assert record.size_bytes == 32
+    dtype = np.dtype([("a", "f4"), ("b", "f8"), ("c", "u1"), ("pos", "f4", 3)], align=True)
+    assert (record.size_bytes, record.find("c").offset) == (dtype.itemsize, 16)
+
+
+def test_mappings_rank_as_measured() -> None:
+    rows = advise_gemv(14336, 4096)
+    columns = advise_gemv(14336, 4096, layout="KN")
+    predicted = {
+        "scalar": rows.find("a warp a row, 2-byte loads").cost.time_ns,
+        "column": columns.find("a thread a column").cost.time_ns,
+        "row": advise_gemv(16384, 4096).find("a thread a row").cost.time_ns,
+    }
+    measured = {
+        "scalar": float(measure("gemvs", "t_gemv_scalar_14336")),
+        "column": float(measure("gemvs", "t_gemv_tpc_14336")),
+        "row": float(measure("gemv", "k_gemv_thread_per_row_16384")),
+    }
+    assert_same_order(predicted, measured)
+    assert predicted["scalar"] == pytest.approx(measured["scalar"], rel=0.2)
+    assert predicted["row"] == pytest.approx(measured["row"], rel=0.1)
+    large = advise_gemv(28672, 8192).find("a warp a row, 16-byte loads").cost
+    assert large.time_ns == pytest.approx(measure("gemvs", "t_gemv_wpr_28672"), rel=0.1)
+
+
+def test_mappings_of_a_square_weight_and_of_short_rows_rank_as_measured() -> None:
+    rows, columns = advise_gemv(4096, 4096), advise_gemv(4096, 4096, layout="KN")
+    short = advise_gemv(524_288, 64)
+    predicted = {
+        "c_gemv_warp_a_row_4096": rows.find("a warp a row, 16-byte loads").cost.time_ns,
+        "c_gemv_thread_a_column_4096": columns.find("a thread a column").cost.time_ns,
+        "c_gemv_warp_a_row_14336": advise_gemv(14336, 4096).find("a warp a row, 16-byte loads").cost.time_ns,
+        "c_gemv_short_warp_a_row": short.find("a warp a row, 16-byte loads").cost.time_ns,
+        "c_gemv_short_four_rows": short.find("4 rows a warp, 16-byte loads").cost.time_ns,
+    }
+    assert_same_order(predicted, {name: measure_textbook(name) for name in predicted})
+
+
+def test_a_thread_a_row_costs_what_was_counted() -> None:
+    way = advise_gemv(4096, 4096).find("a thread a row")
+    (row,) = (row for row in read_rows("gemv") if row.name == "k_gemv_thread_per_row_4096")
+    assert (way.lane_stride_bytes, way.weight_sectors, way.weight_efficiency) == (8192, 32, 1 / 16)
+    loads = [each for each in row.instructions if "U16" in each["sass"]]
+    assert {each["sectors"] / each["executed"] for each in loads} == {32}
+    assert way.cost.sectors_per_request == pytest.approx(
+        row.totals["global_load_sectors"] / row.totals["global_load_requests"], rel=0.01
+    )
+
+
+def test_short_rows_share_a_warp_and_large_batches_want_tensor_cores() -> None:
+    short = advise_gemv(524_288, 64)
+    assert short.winner.name == "4 rows a warp, 16-byte loads"
+    assert advise_gemv(4096, 4096, batch=64).winner.name == "mma, prepacked weight"
+    assert "mma" not in advise_gemv(4096, 4096, batch=1).winner.name
+    assert advise_gemv(4096, 4096, "int4").find("a warp a row, 16-byte loads").load_bytes * 2 * 32 == 1024
+
+
+def test_prepacked_weights_are_a_permutation_in_fragment_order() -> None:
+    weight = np.arange(32 * 64, dtype=np.int32).reshape(32, 64)
+    packed = prepack(weight)
+    assert sorted(packed.tolist()) == list(range(weight.size))
+    expression = describe_prepacking().expression
+    n, k = (axis.ravel() for axis in np.indices(weight.shape))
+    where = evaluate(expression, {"n": n, "k": k, "K": np.full(n.shape, 64)})
+    assert (where == place(n, k, 64)).all()
+    # mma.m16n8k16: lane 4 g + t holds rows g and g + 8, columns 2 t, 2 t + 1 and those 8 further.
+    for lane in range(32):
+        group, inside = divmod(lane, 4)
+        rows = (group, group + 8)
+        columns = (2 * inside, 2 * inside + 1, 2 * inside + 8, 2 * inside + 9)
+        held = {int(weight[row, column]) for row in rows for column in columns}
+        assert set(packed[lane * 8 : lane * 8 + 8].tolist()) == held
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: parse_record("x:f4,y"), "expected ':' and the type of y"),
+        (lambda: parse_record("x:f5"), "expected a type, such as f4 or i8, got 'f5'; did you mean 'f8'"),
+        (lambda: parse_record("x:f4,x:f4"), "'x' is there twice"),
+        (lambda: parse_record("3:f4"), "expected the name of a field"),
+        (lambda: parse_record("x:f4[99]"), "expected 1 to 64 elements"),
+        (lambda: advise_records("pos:f4,vel:f4", "pso"), "no field 'pso'; did you mean 'pos'"),
+        (lambda: advise_records("x:f4", "x", pattern="zigzag"), "stream or random"),
+        (lambda: advise_records("x:f4", "x", elements=3), "elements is 3"),
+        (lambda: advise_gemv(4096, 4097), "multiple of 8"),
+        (lambda: advise_gemv(4096, 4096, "bf17"), "did you mean 'bf16'"),
+        (lambda: advise_gemv(4096, 4096, layout="NHWC"), "layout must be NK"),
+        (lambda: advise_gemv(0, 4096), "N is 0"),
+        (lambda: advise_transpose(100, 64), "rows is 100; the tiles here take multiples of 32"),
+        (lambda: advise_transpose(64, 64, "int4"), "4 bits, no whole byte"),
+        (lambda: advise_gemv(64, 64, device="h300"), "no device is named"),
+        (lambda: advise_transpose(64, 64).find("pad"), "no candidate 'pad'"),
+    ],
+)
+def test_bad_input_is_explained(call: object, message: str) -> None:
+    assert callable(call)
+    with pytest.raises(sw.SectorwiseError, match=message):
+        call()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("transpose", "--shape", "8192,8192"),
+        ("records", "--record", "x:f4,y:f4,z:f4,w:f4", "--touch", "x", "--touch", "x,y"),
+        ("gemv", "--shape", "4096,4096", "--device", "h100-sxm"),
+    ],
+)
+def test_the_report(
+    capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion, arguments: tuple[str, ...]
+) -> None:
+    outcome = run(capsys, "advise", *arguments)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert max(map(len, outcome.out.splitlines())) <= 80
+    assert outcome.out == snapshot
+
+
+def test_the_document_and_the_errors_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(run(capsys, "advise", "transpose", "--shape", "512x512", "--format", "json").out)
+    assert document["schema"] == "sectorwise.advice/1"
+    assert document["advice"]["candidates"][-1]["name"] == "naive"
+    outcome = run(capsys, "advise", "records", "--record", "x:f4,y:g4", "--touch", "x")
+    assert outcome.code == 2
+    assert outcome.err.endswith("  x:f4,y:g4\n         ^^\n")
+    assert run(capsys, "advise", "gemv", "--shape", "12").code == 2
+
+
+def test_advice_becomes_records() -> None:
+    records = sw.advise_transpose(64, 64).to_records()
+    assert records[0]["name"] == sw.advise_transpose(64, 64).winner.name
+    assert isinstance(records[0]["cost.time_ns"], float)

@@ -1,0 +1,184 @@
+"""Tiles: what they need, which fit, and that the order predicted is the order measured on an H200."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import sectorwise as sw
+from sectorwise.advise.tile import count_dram_bytes, judge, make_product, make_tile
+from sectorwise.advise.tiles import judge_tile
+from sectorwise.advise.tiles import plan_tiles as search_tiles
+from sectorwise.errors import ArgumentError
+from tests.cli.commands import run
+from tests.measured.rows import read_rows
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+
+    from sectorwise.advise.tile import TileCost
+
+plan_tiles = cache(search_tiles)
+
+USUAL = {(128, 128, 64), (128, 256, 64), (256, 128, 64)}
+
+
+def measure(family: str, name: str) -> dict[str, int]:
+    (row,) = (row for row in read_rows(family) if row.name == name)
+    return row.totals
+
+
+def read_textbook_rows() -> dict[str, dict[str, int]]:
+    path = Path(__file__).parents[1] / "measured" / "textbook" / "claims.json"
+    document = json.loads(path.read_text(encoding="utf-8"))
+    return {case["name"]: case["measured"]["totals"] for case in document["cases"]}
+
+
+def judge_square(n: int, side: int, warp: tuple[int, int]) -> TileCost:
+    """A tile of one sum a thread and one buffer, as in the measured kernels."""
+    product = make_product(n, n, n, "fp32", "h200")
+    return judge(product, make_tile(product, (side, side, side, 1), warp=warp, thread=(1, 1), group_rows=1))
+
+
+@pytest.mark.parametrize("n", [4096, 8192])
+def test_the_first_three_for_half_precision_have_a_usual_tile(n: int) -> None:
+    first = plan_tiles(n, n, n, device="h100-sxm").candidates[:3]
+    assert any((each.tile.bm, each.tile.bn, each.tile.bk) in USUAL and each.tile.stages in {3, 4} for each in first)
+
+
+def test_tiles_of_16_and_32_rank_as_measured() -> None:
+    small, large = judge_square(256, 16, (2, 16)), judge_square(256, 32, (1, 32))
+    measured = measure("gemm", "k_mm_tile16")["time_ns"], measure("gemm", "k_mm_tile32")["time_ns"]
+    assert small.time_ns is not None
+    assert large.time_ns is not None
+    assert (small.time_ns < large.time_ns) == (measured[0] < measured[1])
+    assert (small.time_ns, large.time_ns) == pytest.approx(measured, rel=0.15)
+    assert (small.blocks, large.blocks) == (256, 64)  # of 132 SMs 68 stay idle
+
+
+def test_a_tile_of_16_takes_the_time_that_was_measured() -> None:
+    assert judge_square(2048, 16, (2, 16)).time_ns == pytest.approx(
+        measure("gemms", "t_mm_tile16")["time_ns"], rel=0.06
+    )
+
+
+def test_block_orders_move_what_was_measured() -> None:
+    product = make_product(4096, 4096, 4096, "fp32", "h200")
+    rows = make_tile(product, (64, 64, 16, 1), thread=(4, 4), warp=(8, 64), group_rows=1)
+    totals = measure("gemm_schedule", "k_mm64_rowmajor_4096")
+    assert count_dram_bytes(product, rows) == pytest.approx(
+        totals["dram_bytes_read"] + totals["dram_bytes_write"], rel=0.1
+    )
+    small = make_product(2048, 2048, 2048, "fp32", "h200")
+    inputs = count_dram_bytes(small, rows) - 4 * 2048**2
+    assert inputs == pytest.approx(measure("gemm_schedule", "k_mm64_colstripe_2048")["dram_bytes_read"], rel=0.05)
+    grouped = make_tile(product, (64, 64, 16, 1), thread=(4, 4), warp=(8, 64), group_rows=8)
+    totals = read_textbook_rows()["c_mm64_groups_of_8_4096"]
+    assert count_dram_bytes(product, grouped) == pytest.approx(
+        totals["dram_bytes_read"] + totals["dram_bytes_write"], rel=0.2
+    )
+
+
+def test_larger_tiles_of_larger_lanes_are_faster_as_measured() -> None:
+    product = make_product(4096, 4096, 4096, "fp32", "h200")
+    small = judge(product, make_tile(product, (64, 64, 16, 1), thread=(4, 4), warp=(8, 64), group_rows=8))
+    large = judge(product, make_tile(product, (128, 128, 8, 1), thread=(8, 8), warp=(16, 128), group_rows=1))
+    rows = read_textbook_rows()
+    assert small.time_ns is not None
+    assert large.time_ns is not None
+    assert rows["c_mm128_4096"]["time_ns"] < rows["c_mm64_groups_of_8_4096"]["time_ns"]
+    assert large.time_ns < small.time_ns
+    assert small.time_ns == pytest.approx(rows["c_mm64_groups_of_8_4096"]["time_ns"], rel=0.3)
+    assert large.time_ns == pytest.approx(rows["c_mm128_4096"]["time_ns"], rel=0.3)
+    assert large.dram_bytes < small.dram_bytes
+
+
+def test_intensities_and_ridges() -> None:
+    cost = judge_tile(8192, 8192, 8192, (128, 128, 64, 2), device="h100-sxm").winner
+    assert cost.shared_bytes == 2 * 32 * 1024
+    assert cost.boundary("l2").intensity == pytest.approx(128 / 2)
+    assert cost.boundary("dram").ridge == pytest.approx(989.4e3 / 3240)
+    uneven = judge_tile(8192, 8192, 8192, (128, 256, 64, 3), device="h100-sxm").winner
+    assert uneven.boundary("l2").intensity == pytest.approx(2 / (1 / 128 + 1 / 256) / 2)
+    assert (uneven.accumulator_bytes, uneven.shared_bytes) == (128 * 1024, 3 * (128 + 256) * 64 * 2)
+
+
+def test_the_ridge_tile_does_not_fit_and_the_accumulator_is_why() -> None:
+    with pytest.raises(ArgumentError, match="an accumulator of 1,392,400 B, an SM's registers hold 262,144") as caught:
+        judge_tile(8192, 8192, 8192, (590, 590, 64, 1), device="h100-sxm")
+    assert "its slices take 151,040 B" in str(caught.value)
+    text = " ".join(str(plan_tiles(8192, 8192, 8192, device="h100-sxm")).split())
+    assert "is T = 591" in text
+    assert "does not fit" in text
+
+
+def test_the_next_larger_loses_for_a_reason() -> None:
+    larger = {cost.name: why for cost, why in plan_tiles(4096, 4096, 4096, device="h100-sxm").larger}
+    assert "registers" in larger["256x256x64x3"]
+    few = plan_tiles(512, 512, 8192)
+    assert few.winner.tile.split > 1
+    assert few.winner.blocks > 512 * 512 // (few.winner.tile.bm * few.winner.tile.bn)
+
+
+def test_waves_and_occupancy_are_those_of_the_calculators() -> None:
+    cost = judge_tile(4096, 4096, 4096, (128, 128, 64, 3), device="h100-sxm").winner
+    held = sw.occupancy(cost.tile.threads, cost.registers, cost.shared_bytes, device="h100-sxm")
+    assert (cost.blocks_per_sm, cost.limiter) == (held.blocks_per_sm, held.limiter)
+    assert cost.blocks == 32 * 32
+    assert cost.waves == 1024 / (132 * held.blocks_per_sm)
+
+
+def test_lanes_plan_single_precision() -> None:
+    plan = plan_tiles(4096, 4096, 4096, "fp32")
+    assert plan.winner.tile.thread == (8, 8)
+    assert plan.winner.tile.bm * plan.winner.tile.bn >= 128 * 64
+    assert plan.winner.tflops < 66.9
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: plan_tiles(0, 8, 8), "M is 0"),
+        (lambda: plan_tiles(64, 64, 64, "int4"), "not for int4"),
+        (lambda: plan_tiles(64, 64, 64, "fp8", device="a100"), "has no peak rate for 'fp8'"),
+        (lambda: plan_tiles(64, 64, 64, device="mi300x"), "only NVIDIA devices"),
+        (lambda: judge_tile(64, 64, 64, (128, 128, 64, 9)), "294,912 B of slices, a block has 232,448"),
+        (lambda: judge_tile(64, 64, 64, (128, 128, 0, 1)), "BK is 0"),
+        (
+            lambda: judge_tile(64, 64, 64, (128, 128, 8, 1), "fp32", warp=(64, 64), thread=(8, 8)),
+            "128 elements a lane; 8x8 a lane makes a warp tile of 64x32 or 32x64",
+        ),
+        (lambda: judge_tile(64, 64, 64, (96, 100, 8, 1), "fp32", warp=(32, 64)), "no whole number of warp tiles"),
+    ],
+)
+def test_bad_input_is_explained(call: object, message: str) -> None:
+    assert callable(call)
+    with pytest.raises(sw.SectorwiseError, match=message):
+        call()
+
+
+@pytest.mark.parametrize("more", [(), ("--from", "128,128,64,3")])
+def test_the_report(capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion, more: tuple[str, ...]) -> None:
+    outcome = run(capsys, "tile", 4096, 4096, 4096, "--dtype", "fp16", "--device", "h100-sxm", *more)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert max(map(len, outcome.out.splitlines())) <= 80
+    assert outcome.out == snapshot
+
+
+def test_the_document_and_the_errors_of_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(run(capsys, "tile", 512, 512, 512, "--format", "json").out)
+    assert document["schema"] == "sectorwise.tiles/1"
+    assert document["plan"]["candidates"][0]["tile"]["bm"] > 0
+    assert run(capsys, "tile", 512, 512, "x").code == 2
+    assert run(capsys, "tile", 512, 512, 512, "--from", "128").code == 2
+    assert run(capsys, "tile", 512, 512, 512, "--warp", "8,8").code == 2
+
+
+def test_plans_become_records() -> None:
+    records = plan_tiles(512, 512, 8192).to_records()
+    assert records[0]["name"] == plan_tiles(512, 512, 8192).winner.name
+    assert records[0]["tile.bm"] == plan_tiles(512, 512, 8192).winner.tile.bm

@@ -1,0 +1,173 @@
+"""Turns scripts that launch kernels of Triton, Numba and CuPy into analyses, with nothing run on a GPU."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numba.cuda
+import numpy as np
+import pytest
+import triton
+from numba import cuda
+
+import sectorwise as sw
+from sectorwise.capture.session import FRAMEWORKS, choose_frameworks
+from sectorwise.cli.main import main
+from sectorwise.errors import ArgumentError, CaptureError, MissingToolError
+from sectorwise.frontends.python_file import find_kernel_object
+
+KERNELS = Path(__file__).parents[1] / "frontends" / "samples" / "kernels.py"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+SCRIPT = """\
+import sys
+import numpy as np
+import cupy as cp
+import triton
+import triton.language as tl
+from numba import cuda
+
+@triton.jit
+def add(x, y, out, n, B: tl.constexpr):
+    i = tl.program_id(0) * B + tl.arange(0, B)
+    tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
+
+@cuda.jit
+def double(a):
+    i = cuda.grid(1)
+    if i < a.size:
+        a[i] *= 2
+
+x = np.ones(1024, np.float32)
+for turn in range(3):
+    add[lambda values: (triton.cdiv(1024, values["B"]),)](x, x, np.zeros_like(x), 1024, B=256)
+sms = triton.runtime.driver.active.utils.get_device_properties(0)["multiprocessor_count"]
+on_device = cuda.to_device(x, stream=cuda.stream())
+double[4, 256](on_device)
+cuda.synchronize()
+raw = cp.RawKernel('extern "C" __global__ void fill(float *a) { a[threadIdx.x] = 1; }', "fill")
+a = cp.zeros(32, dtype=cp.float32)
+raw((1,), (32,), (a,))
+b = cp.ElementwiseKernel("T x, T y", "T z", "z = x - y", "subtract")(a, a)
+print("said by the script", sms, on_device.copy_to_host().sum(), b.dtype, sys.argv[1:])
+"""
+SHORT = """\
+import cupy as cp
+import triton
+from numba import cuda
+raw = cp.RawKernel('extern "C" __global__ void fill(float *a) { a[threadIdx.x] = 1; }', "fill")
+a = cp.zeros(32, dtype=cp.float32)
+raw((1,), (32,), (a,))
+"""
+
+
+def _write(folder: Path, text: str) -> Path:
+    path = folder / "script.py"
+    path.write_text(text)
+    return path
+
+
+def test_a_script_is_run_with_its_launches_captured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", "--device", "a100-80-sxm", str(_write(tmp_path, SCRIPT)), "--flag", "1"])
+    said = capsys.readouterr().out
+    # An A100 has 108 multiprocessors; nothing ran, so the array holds what it held.
+    assert "said by the script 108 1024.0 float32 ['--flag', '1']" in said
+    for launch in ("add<<<4, 128>>>", "double<<<4, 256>>>", "fill<<<1, 32>>>", "subtract<<<1, 32>>>"):
+        assert said.count(f"── {launch}") == 1
+    assert "captured: 4 launches, 4 analysed, none run\n  2 more were as one of them" in said
+    for name in ("triton.JITFunction.run", "numba.cuda.to_device", "numba.cuda.stream", "cupy (arange"):
+        assert name in said[said.index("replaced meanwhile") :]
+
+
+def test_json_of_a_script(tmp_path: Path) -> None:
+    output = tmp_path / "captured.json"
+    main(["run", "--format", "json", "-o", str(output), str(_write(tmp_path, SCRIPT))])
+    kernels = {kernel["name"]: kernel for kernel in json.loads(output.read_text())["kernels"]}
+    assert list(kernels) == ["add", "double", "fill", "subtract"]
+    assert kernels["double"]["totals"]["global_load_sectors"] == 128
+
+
+def test_a_script_that_raises(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    script = _write(tmp_path, SHORT + "def fail():\n    raise KeyError('its own')\nfail()\n")
+    with pytest.raises(SystemExit) as stop:
+        main(["run", str(script)])
+    said = capsys.readouterr()
+    assert stop.value.code == 1
+    assert said.out.count("── fill<<<") == 1
+    assert said.err.splitlines()[0] == "Traceback (most recent call last):"
+    assert f'File "{script}", line 8, in fail' in said.err
+    assert said.err.rstrip().endswith("KeyError: 'its own'")
+    assert "sectorwise" not in said.err.replace(str(tmp_path), "")
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("cp.linalg.solve(a, a)", "cupy.linalg"),
+        ("cuda.select_device(0)", "numba.cuda.select_device"),
+        ("triton.runtime.driver.active.launcher_cls", "triton.runtime.driver.active.launcher_cls"),
+    ],
+)
+def test_what_is_not_replaced_is_an_error_with_its_name(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str, name: str
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["run", str(_write(tmp_path, f"{SHORT}{line}\n"))])
+    said = capsys.readouterr()
+    assert stop.value.code == 2
+    assert f"error: {name} needs a GPU, and has no replacement while launches are captured" in said.err
+    assert "fill<<<1, 32>>>" in said.out
+
+
+def test_capture_in_python() -> None:
+    scale = find_kernel_object(KERNELS, "scale")
+    transpose = find_kernel_object(EXAMPLES / "numba" / "kernels.py", "transpose")
+    before = (numba.cuda.to_device, triton.runtime.driver._active)  # noqa: SLF001 - as it was
+    with sw.capture(device="h200", frameworks=("triton", "numba")) as captured:
+        x = np.zeros(1000, np.float32)
+        scale[(8,)](x, x, 1000, 2.0, BLOCK=128)  # type: ignore[index]
+        transpose[(2, 2), (32, 8)](cuda.device_array((64, 64), np.float32), cuda.to_device(np.ones((64, 64), "f4")))  # type: ignore[index]
+        assert len(captured.launches) == 2
+    assert (numba.cuda.to_device, triton.runtime.driver._active) == before  # noqa: SLF001 - as it was
+    analysis = captured.analysis
+    assert analysis is not None
+    assert [kernel.name for kernel in analysis.kernels] == ["scale", "transpose"]
+    assert analysis.kernels[0].totals.global_load_sectors == 125
+    # The same array for both arguments is one buffer.
+    bound = analysis.kernels[0].bound
+    assert bound is not None
+    assert [allocation.size_bytes for allocation in bound.allocations] == [4000]
+
+
+def test_one_configuration_of_an_autotuned_kernel_is_taken() -> None:
+    tuned = find_kernel_object(KERNELS, "tuned")
+    x = np.zeros(4096, np.float32)
+    with sw.capture(config=1, frameworks=("triton",)) as captured:
+        tuned[lambda values: (4096 // values["BLOCK"],)](x, x, 4096)  # type: ignore[index]
+    analysis = captured.analysis
+    assert analysis is not None
+    assert [(kernel.launch.grid, kernel.launch.block) for kernel in analysis.kernels] == [((16, 1, 1), (64, 1, 1))]
+
+
+def test_a_launch_that_cannot_be_analysed_says_why() -> None:
+    scale = find_kernel_object(KERNELS, "scale")
+    with sw.capture(frameworks=("triton",)) as captured:
+        scale[(8,)](np.zeros(8, np.complex64), np.zeros(8, np.float32), 8, 2.0, BLOCK=8)  # type: ignore[index]
+    (launch,) = captured.launches
+    assert launch.analysis is None
+    assert captured.analysis is None
+    assert launch.because is not None
+    assert "complex64 cannot be passed" in launch.because
+
+
+def test_frameworks(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert choose_frameworks(None) == FRAMEWORKS
+    with pytest.raises(ArgumentError, match="launches of 'jax' are not captured"):
+        choose_frameworks(["jax"])
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(MissingToolError, match=r"pip install 'sectorwise\[cupy\]'"):
+        choose_frameworks(["cupy"])
+    with pytest.raises(CaptureError), sw.capture(frameworks=("numba",)):
+        cuda.select_device(0)

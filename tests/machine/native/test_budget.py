@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from sectorwise.binding import bind
+from sectorwise.device import load_device
+from sectorwise.errors import MemoryBudgetError
+from sectorwise.launch.notation import parse_launch
+from sectorwise.machine.execution import ExecutionOptions
+from sectorwise.machine.native_engine import execute_native
+from tests.machine.launching import compile_kernels
+from tests.machine.native.agreement import list_differences
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sectorwise.machine.execution import Execution
+
+SOURCE = r"""
+extern "C" __global__ void gather(float* out, const int* __restrict__ index, const float* __restrict__ in, int step) {
+  long long i = blockIdx.x * (long long)blockDim.x + threadIdx.x;
+  out[i] = in[index[i * step]];
+}
+"""
+# Each thread reads an index of its own: nothing is proven of blocks, all of them run.
+SPREAD = "gather<<<512, 128>>>(f32[65536], i32[4194304]=arange, f32[4194304], step=64)"
+
+
+def _execute(launch: str, options: ExecutionOptions) -> Execution:
+    config = parse_launch(launch)
+    return execute_native(bind(compile_kernels(SOURCE)[config.kernel], config, load_device("h200")), options)
+
+
+def test_buffers_that_are_made_in_parts_hold_what_whole_ones_hold() -> None:
+    config = parse_launch(SPREAD)
+    assert list_differences(bind(compile_kernels(SOURCE)["gather"], config, load_device("h200"))) == []
+
+
+@pytest.mark.parametrize("kind", ["zeros", "uniform(3)", "arange"])
+def test_counts_are_the_same_with_any_budget(kind: str) -> None:
+    launch = SPREAD.replace("i32[4194304]=arange", f"u8[8388608]={kind}")
+    source = SOURCE.replace("const int* __restrict__ index", "const unsigned char* __restrict__ index")
+    config = parse_launch(launch)
+    bound = bind(compile_kernels(source)["gather"], config, load_device("h200"))
+    found = [
+        execute_native(bound, ExecutionOptions(budget_bytes=budget, memory_bytes=memory))
+        for budget, memory in ((512 << 20, None), (1, None), (8 << 20, 9 << 20))
+    ]
+    for execution in found[1:]:
+        assert execution.sites == found[0].sites
+        assert np.array_equal(execution.issued, found[0].issued)
+
+
+def test_a_launch_beyond_the_budget_says_what_it_would_need() -> None:
+    with pytest.raises(MemoryBudgetError, match=r"the 1,000,000 bytes allowed; all of this one takes 16,777,216"):
+        _execute(SPREAD, ExecutionOptions(memory_bytes=1_000_000))
+
+
+def test_only_what_is_read_of_a_buffer_is_made(tmp_path: Path) -> None:
+    source = tmp_path / "gather.cu"
+    source.write_text(SOURCE)
+    launch = "gather<<<4096, 256>>>(f32[1<<20], i32[1<<32]=arange, f32[1<<33], step=1)"
+    command = [sys.executable, "-m", "sectorwise", "check", str(source), "--launch", launch, "--memory", "64M"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "all 4,096 blocks executed" in done.stdout
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 600 << 10

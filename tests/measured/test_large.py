@@ -1,0 +1,51 @@
+"""Every measured launch of more than 70,000 threads: equal counts, within seconds, and exact but for those listed."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+
+import pytest
+
+from sectorwise.machine.execution import Certainty
+from tests.measured.compare import analyze_row, list_counted, list_counted_totals, list_measured, list_measured_totals
+from tests.measured.rows import EXACT_TOTALS, MOST_THREADS, Row, list_families, read_rows
+
+NOT_EXACT = {
+    # Whether a quotient takes its slow path hangs on loaded values, by way of MUFU.EX2.
+    "t_softmax_rows": {Certainty.ASSUMED, Certainty.SAMPLED},
+}
+REBUILT = frozenset({"t_softmax_rows"})
+"""Their cubin was compiled again after the measurement, to other instructions around the same accesses."""
+
+MOST_SECONDS = 3.0
+MOST_BYTES = 2 << 30
+
+ROWS = [row for family in list_families() for row in read_rows(family) if row.threads > MOST_THREADS]
+
+
+def test_all_large_rows_are_here() -> None:
+    names = {row.name for row in ROWS}
+    assert len(names) == len(ROWS) == 36
+    assert {"t_mm_tile16", "t_gather_hash", "k_mm64_rowmajor_4096", "k_l2_twice_56", "t_sum_interleaved"} <= names
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_large_launches_are_counted_in_seconds(row: Row) -> None:
+    begin = time.process_time()
+    kernel = analyze_row(row)
+    seconds = time.process_time() - begin
+    assert list_counted(kernel) == list_measured(row)
+    assert list_counted_totals(kernel, row, EXACT_TOTALS) == list_measured_totals(row, EXACT_TOTALS)
+    assert (kernel.totals.instructions == row.totals["instructions"]) == (row.name not in REBUILT)
+    assert {site.certainty for site in kernel.sites} <= NOT_EXACT.get(row.name, {Certainty.EXACT})
+    assert (kernel.coverage.sampled is None) == (Certainty.SAMPLED not in NOT_EXACT.get(row.name, ()))
+    assert (kernel.faults, kernel.limitations) == ((), ())
+    assert seconds < MOST_SECONDS
+
+
+def test_the_launch_that_reads_most_takes_little_memory() -> None:
+    subprocess.run([sys.executable, "-m", "benchmarks.rows", "reductions:t_softmax_rows"], check=True)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10 < MOST_BYTES

@@ -1,0 +1,134 @@
+"""Two real reports of an H200 are read, equal what is executed, and carry the code that was profiled."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sectorwise.analyze import analyze
+from sectorwise.binary.cubin import read_cubin
+from sectorwise.frontends.report import find_cubins
+from sectorwise.machine.execution import Engine, ExecutionOptions
+from sectorwise.verify.codes import find_difference
+from sectorwise.verify.pairing import list_own_code
+from sectorwise.verify.reader import read_apart
+from sectorwise.verify.reports import read_report
+from tests.cli.commands import run
+
+FOLDER = Path(__file__).parent
+NAMES = ("transpose", "reduction")
+
+
+def report_of(name: str) -> Path:
+    return FOLDER / f"{name}.ncu-rep"
+
+
+def test_a_report_is_read_whole() -> None:
+    profile = read_report(report_of("transpose"))
+    tile, padded = profile.launches
+    assert (tile.name, tile.symbol, padded.name) == ("transpose_tile", "transpose_tile", "transpose_padded")
+    assert (tile.grid, tile.block, tile.dynamic_shared_bytes) == ((4, 4, 1), (32, 8, 1), 0)
+    assert (tile.device, tile.compute_capability, tile.registers_per_thread) == ("NVIDIA H200", (9, 0), 28)
+    assert tile.has_source_view
+    opcodes = [site.sass.split()[0].split(".")[0] for site in tile.sites]
+    assert sorted(opcodes) == ["LDG"] * 4 + ["LDS"] * 4 + ["STG"] * 4 + ["STS"] * 4
+    assert {site.wavefronts for site in tile.sites if site.sass.startswith("LDS")} == {4096}
+    assert {site.wavefronts for site in padded.sites if site.sass.startswith("LDS")} == {128}
+    assert {site.location.line for site in tile.sites if site.location is not None} == {11, 17}
+    assert tile.totals["shared_load_wavefronts"] == 16_384
+    assert tile.totals["global_load_sectors"] == 2_048
+    assert tile.time_ns is not None
+    assert 1_000 < tile.time_ns < 10_000
+
+
+def test_reading_apart_gives_the_same() -> None:
+    path = report_of("reduction")
+    assert read_apart(path) == read_report(path)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_report_carries_the_cubin_that_was_profiled(name: str) -> None:
+    (cubin,) = dict.fromkeys(find_cubins(report_of(name).read_bytes()))
+    ours = {kernel.name: kernel for kernel in read_cubin((FOLDER / f"{name}.sm_90.cubin").read_bytes(), name).kernels}
+    for kernel in read_cubin(cubin, "report").kernels:
+        assert list_own_code(kernel) == list_own_code(ours[kernel.name])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_code_that_the_report_prints_is_the_code_that_is_executed(name: str) -> None:
+    ours = {kernel.name: kernel for kernel in read_cubin((FOLDER / f"{name}.sm_90.cubin").read_bytes(), name).kernels}
+    for launch in read_report(report_of(name)).launches:
+        assert find_difference(list_own_code(ours[launch.symbol]), launch.code) is None
+        assert len(launch.code) == len(ours[launch.symbol].instructions)
+
+
+@pytest.mark.parametrize(("name", "quantities", "sites"), [("transpose", 136, 32), ("reduction", 194, 56)])
+def test_every_number_of_the_reports_is_equal(
+    capsys: pytest.CaptureFixture[str], name: str, quantities: int, sites: int
+) -> None:
+    launches = ("--launches", FOLDER / f"{name}.json")
+    for source in (FOLDER / f"{name}.sm_90.cubin", report_of(name)):
+        outcome = run(capsys, "verify", source, *launches, "--report", report_of(name))
+        assert (outcome.code, outcome.err) == (0, "")
+        assert outcome.out.splitlines()[-1] == (
+            f"all {quantities} quantities of {sites} memory instructions and 2 launches are equal"
+        )
+
+
+def test_requests_without_an_active_lane_are_none_for_the_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of 128 warps that issue the load, three have no element left: the source view has 128, the pipe 125."""
+    arguments = ("verify", report_of("reduction"), "--launches", FOLDER / "reduction.json", "--format", "json")
+    document = json.loads(run(capsys, *arguments).out)
+    for kernel in document["kernels"]:
+        (load,) = [site for site in kernel["sites"] if (site["space"], site["operation"]) == ("global", "load")]
+        assert [each["counted"] for each in load["quantities"] if each["name"] == "executed"] == [128]
+        (total,) = [each for each in kernel["totals"] if each["name"] == "global_load_requests"]
+        assert (total["predicted"], total["counted"]) == (125, 125)
+
+
+@pytest.mark.parametrize("engine", [Engine.REFERENCE, Engine.NATIVE])
+def test_both_engines_tell_requests_without_an_active_lane(engine: Engine) -> None:
+    path = FOLDER / "reduction.sm_90.cubin"
+    analysis = analyze(path, FOLDER / "reduction.json", options=ExecutionOptions(engine=engine))
+    for kernel in analysis.kernels:
+        assert (kernel.sites[0].executed, kernel.totals.global_load_requests) == (128, 125)
+        assert kernel.totals.global_red_requests == 16
+
+
+def test_another_build_is_refused_with_its_instruction(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """With tiles of 16 rows a thread moves two elements more or less: other code under the same names."""
+    source = tmp_path / "transpose.cu"
+    source.write_text((FOLDER / "transpose.cu").read_text().replace("kRows = 8", "kRows = 4"))
+    launch = "transpose_tile<<<(4, 4), (32, 8)>>>(f32[128*128], f32[128*128], i32(128))"
+    outcome = run(capsys, "verify", source, "--launch", launch, "--report", report_of("transpose"))
+    assert outcome.code == 2
+    assert "is of another build of transpose_tile: instruction " in outcome.err
+    assert "in the report, and" in outcome.err
+
+
+def test_check_shows_what_a_report_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = run(capsys, "check", report_of("transpose"), "--kernel", "transpose_tile")
+    assert outcome.code == 0
+    assert "NVIDIA H200" in outcome.out
+    (row,) = [line for line in outcome.out.splitlines() if "shared load" in line]
+    assert row.split() == ["!", "shared", "load", "×4", "4", "512", "-", "-", "32.0", "1.0", "3", "%", "exact"]  # noqa: RUF001
+    document = json.loads(run(capsys, "check", report_of("transpose"), "--format", "json").out)
+    assert [launch["name"] for launch in document["launches"]] == ["transpose_tile", "transpose_padded"]
+
+
+def test_check_with_a_launch_executes_the_code_in_the_report(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("check", report_of("transpose"), "--launches", FOLDER / "transpose.json", "--format", "json")
+    executed = json.loads(run(capsys, *arguments).out)
+    counted = json.loads(run(capsys, "check", report_of("transpose"), "--format", "json").out)
+    for mine, theirs in zip(executed["kernels"], counted["launches"], strict=True):
+        assert [site["wavefronts"] for site in mine["sites"]] == [site["wavefronts"] for site in theirs["sites"]]
+
+
+def test_a_report_that_is_cut_off_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "cut.ncu-rep"
+    path.write_bytes(report_of("transpose").read_bytes()[:90_000])
+    outcome = run(capsys, "check", path)
+    assert outcome.code == 2
+    assert "cut.ncu-rep" in outcome.err

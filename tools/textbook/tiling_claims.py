@@ -1,0 +1,287 @@
+"""Turns statements on tiling, concurrency and devices into claims with numbers."""
+
+from __future__ import annotations
+
+import json
+
+import sectorwise as sw
+from sectorwise.advise.tile import TileCost, find_excess, make_product
+from sectorwise.advise.tiles import judge_tile
+from sectorwise.device import load_device, require_capability
+from sectorwise.errors import ArgumentError
+from sectorwise.model.waves import count_waves
+from tools.textbook.claim import FOLDERS, Claim, Number, ratio
+from tools.textbook.memory_claims import layouts, mappings, needed_kb, transposes
+
+H100 = load_device("h100-sxm")
+RIDGE = 1000 * (H100.peaks.fp16_tflops or 0.0) / H100.memory_bandwidth_gbs
+
+
+def tile(bm: int, bn: int, bk: int, stages: int, n: int = 8192) -> TileCost:
+    """A tile of a half-precision product on an H100."""
+    return judge_tile(n, n, n, (bm, bn, bk, stages), device="h100-sxm").winner
+
+
+def limits(name: str) -> tuple[int, int, int]:
+    """KiB of shared memory an SM, KiB a block, threads an SM."""
+    found = require_capability(load_device(name))
+    return found.shared_per_sm_bytes // 1024, found.shared_per_block_optin_bytes // 1024, found.max_threads_per_sm
+
+
+def transpose_ratio(name: str) -> float:
+    """Its time over that of a copy."""
+    return transposes().find(name).cost.time_ns / transposes().find("copy (the limit)").cost.time_ns
+
+
+def refuses(warp: tuple[int, int], thread: tuple[int, int]) -> bool:
+    """Whether warp and thread tile do not fit together."""
+    try:
+        judge_tile(4096, 4096, 4096, (128, 128, 8, 1), "fp32", warp=warp, thread=thread)
+    except ArgumentError:
+        return True
+    return False
+
+
+def staircase() -> dict[int, float]:
+    """Time by blocks, of one an SM."""
+    curves = json.loads((FOLDERS[0] / "curves.json").read_text(encoding="utf-8"))
+    return {row["grid"]: row["ms"] for row in curves["waves_one_block_per_sm"]}
+
+
+def camping() -> float:
+    """The slowest read over the fastest, of 4 KiB chunks at strides up to 256 KiB."""
+    curves = json.loads((FOLDERS[0] / "curves.json").read_text(encoding="utf-8"))
+    rates = [row["GBps"] for row in curves["block_stride"]]
+    return float(min(rates) / max(rates))
+
+
+def tile_registers(bm: int, bn: int) -> float:
+    """Registers of an SM that the sums of a tile take by themselves."""
+    return float(bm * bn)
+
+
+TILING = (
+    Claim(
+        "T1",
+        "T x T output tiles cut traffic to about 2MNK/T elements, intensity T/sizeof.",
+        "true for square tiles",
+        "BM x BN gives 2 / (1/BM + 1/BN) / sizeof.",
+        "sectorwise tile 8192 8192 8192 --from 128,256,64,3 --device h100-sxm",
+        (
+            Number("128 x 128", lambda: tile(128, 128, 64, 3).boundary("l2").intensity, 64),
+            Number("128 x 256", lambda: tile(128, 256, 64, 3).boundary("l2").intensity, 85.333, 0.0001),
+        ),
+    ),
+    Claim(
+        "T2",
+        "The H100 half-precision ridge near 295 FLOP/byte needs T of about 590.",
+        "true",
+        "Two bytes times 295, at the datasheet's bandwidth.",
+        "sectorwise tile 8192 8192 8192 --device h100-sxm",
+        (Number("ridge", lambda: RIDGE, 295, 0.005), Number("T", lambda: 2 * RIDGE, 590, 0.005)),
+    ),
+    Claim(
+        "T3",
+        "A 590 x 590 half-precision tile pair is about 700 KB, and does not fit 228 KB.",
+        "false",
+        "One such tile is 696 KB, but shared memory holds slices: at a depth of 64 a pair is 151 KB and fits. What does not fit is the accumulator: 1.39 MB, registers hold 256 KB.",
+        "sectorwise tile 8192 8192 8192 --from 590,590,64,1 --device h100-sxm",
+        (
+            Number("bytes of a tile", lambda: 590 * 590 * 2, 696200),
+            Number("bytes of a pair of slices", lambda: 2 * 590 * 64 * 2, 151040),
+            Number("bytes of the accumulator", lambda: 590 * 590 * 4, 1392400),
+            Number(
+                "limits that it exceeds",
+                lambda: len(find_excess(make_product(8192, 8192, 8192, "fp16", "h100-sxm"), (590, 590, 64, 1))),
+                1,
+            ),
+        ),
+    ),
+    Claim(
+        "T4",
+        "One 128 x 64 half-precision tile pair: 32 KB, double-buffered 64 KB.",
+        "true",
+        "As stated.",
+        "sectorwise tile 8192 8192 8192 --from 128,128,64,2 --device h100-sxm",
+        (
+            Number("one", lambda: tile(128, 128, 64, 1).shared_bytes, 32768),
+            Number("two", lambda: tile(128, 128, 64, 2).shared_bytes, 65536),
+        ),
+    ),
+    Claim(
+        "T5",
+        "400 ns at 3.35 TB/s needs 1.34 MB in flight, about 80 sectors an SM.",
+        "false",
+        "1.34 MB is right: 10.2 KB an SM of 132, which is 317 sectors, or 79 lines. Idle latency is a lower bound: 95 % of an H200's ceiling took 24 to 32 KB.",
+        "sectorwise table devices",
+        (
+            Number("MB", lambda: 400 * 3350 / 1e6, 1.34),
+            Number("sectors an SM", lambda: 400 * 3350 / 132 / 32, 317, 0.001),
+            Number("lines an SM", lambda: 400 * 3350 / 132 / 128, 79, 0.01),
+            Number("KB an SM for 95 %, H200", needed_kb, 23, 0.1),
+        ),
+    ),
+    Claim(
+        "T6",
+        "132 SMs and 140 blocks of one an SM: a second wave at 6 %.",
+        "true",
+        "And the whole kernel takes twice as long.",
+        "sectorwise occupancy --threads 256 --registers 32 --shared 200K --blocks 140",
+        (
+            Number("last wave, %", lambda: count_waves(140, 1, 132).last_wave_pct, 6.06, 0.001),
+            Number("times the time", lambda: count_waves(140, 1, 132).rounds, 2),
+        ),
+        (Number("133 blocks over 132", lambda: staircase()[133] / staircase()[132], 2, 0.05),),
+    ),
+    Claim(
+        "T7",
+        "A naive transpose is about ten times slower than a copy.",
+        "somewhat less",
+        "7.6 times at 8192 x 8192 floats; in a plain tile 2.6 times, padded or swizzled 1.13 times.",
+        "sectorwise advise transpose --shape 8192,8192",
+        (
+            Number("naive", lambda: transpose_ratio("naive"), 7.6, 0.1),
+            Number("tile[32][32]", lambda: transpose_ratio("tile[32][32]"), 2.6, 0.15),
+            Number("tile[32][33]", lambda: transpose_ratio("tile[32][33]"), 1.13, 0.11),
+        ),
+        (
+            Number("naive", lambda: ratio("t_tr_naive", "t_tr_copy"), 7.6, 0.01),
+            Number("tile[32][32]", lambda: ratio("t_tr_tile", "t_tr_copy"), 2.6, 0.01),
+            Number("tile[32][33]", lambda: ratio("t_tr_pad", "t_tr_copy"), 1.13, 0.01),
+        ),
+    ),
+    Claim(
+        "T8",
+        "Partition camping may serialise on one channel.",
+        "not found",
+        "At no stride up to 256 KiB on an H200; larger ones lose up to 20 % to address translation. Where addresses are hashed do not report it.",
+        "tests/measured/h200/curves.json",
+        (),
+        (Number("slowest over fastest up to 256 KiB", camping, 0.95, 0.05),),
+    ),
+    Claim(
+        "T9",
+        "Doubling a tile can slow a kernel: occupancy falls, registers spill past 255, waves quantise, or it was above the ridge already.",
+        "true",
+        "Which of them is said, with numbers.",
+        "sectorwise tile 4096 4096 4096 --device h100-sxm",
+        (Number("registers of 256x256", lambda: tile_registers(256, 256), 65536, 0.35),),
+    ),
+    Claim(
+        "T10",
+        "Doubling T roughly quadruples the shared memory of a block.",
+        "false",
+        "2 x T x BK x bytes doubles; the accumulator quadruples.",
+        "sectorwise table tiling",
+        (
+            Number("shared memory", lambda: tile(128, 128, 64, 2).shared_bytes / tile(64, 64, 64, 2).shared_bytes, 2),
+            Number(
+                "accumulator",
+                lambda: tile(128, 128, 64, 2).accumulator_bytes / tile(64, 64, 64, 2).accumulator_bytes,
+                4,
+            ),
+        ),
+    ),
+    Claim(
+        "T11",
+        "A common blocking: 128 x 128 block, 64 x 64 warp, 8 x 8 thread.",
+        "false",
+        "A 64 x 64 warp tile is 128 elements a lane; 8 x 8 a lane makes a 64 x 32 warp tile. Either is fine, not both.",
+        "sectorwise tile 4096 4096 4096 --dtype fp32 --from 128,128,8,1 --warp 64,64 --thread 8,8",
+        (
+            Number("elements a lane", lambda: 64 * 64 / 32, 128),
+            Number("refused", lambda: refuses((64, 64), (8, 8)), 1),
+            Number("64 x 32 refused", lambda: refuses((64, 32), (8, 8)), 0),
+        ),
+    ),
+    Claim(
+        "T12",
+        "At T = 128 (64 FLOP/byte) a half-precision GEMM is compute-bound already.",
+        "false",
+        "Not at DRAM, whose ridge is near 295, and not at the L2, from which it would need 15.5 TB/s. Which boundary must be said.",
+        "sectorwise tile 8192 8192 8192 --from 128,128,64,3 --device h100-sxm",
+        (
+            Number("TB/s from the L2", lambda: (H100.peaks.fp16_tflops or 0) / 64, 15.5, 0.005),
+            Number(
+                "over the L2's ridge",
+                lambda: tile(128, 128, 64, 3).boundary("l2").intensity > tile(128, 128, 64, 3).boundary("l2").ridge,
+                0,
+            ),
+        ),
+    ),
+    Claim(
+        "T13",
+        "528 blocks to 132 blocks on 132 SMs: from smooth to all or nothing.",
+        "true",
+        "Four waves' granularity becomes one; one slow block sets the time.",
+        "sectorwise occupancy --threads 256 --registers 32 --shared 200K --blocks 528",
+        (
+            Number("waves of 528", lambda: count_waves(528, 1, 132).waves, 4),
+            Number("of 132", lambda: count_waves(132, 1, 132).waves, 1),
+        ),
+    ),
+)
+
+DEVICES = (
+    Claim(
+        "N1",
+        "Shared memory is 228 KB (H100), 164 KB (A100).",
+        "true of an SM",
+        "A block gets at most 227 and 163 KB, and each block costs 1 KB more.",
+        "sectorwise table devices",
+        (
+            Number("H100, an SM", lambda: limits("h100-sxm")[0], 228),
+            Number("H100, a block", lambda: limits("h100-sxm")[1], 227),
+            Number("A100, an SM", lambda: limits("a100-80-sxm")[0], 164),
+            Number("A100, a block", lambda: limits("a100-80-sxm")[1], 163),
+        ),
+    ),
+    Claim(
+        "N2",
+        "2,048 threads an SM.",
+        "true of 7.0, 8.0, 9.0 and 10.0",
+        "1,536 on 8.6, 8.7, 8.9 and 12.x, 1,024 on 7.5.",
+        "sectorwise table devices",
+        (
+            Number("H100", lambda: limits("h100-sxm")[2], 2048),
+            Number("RTX 4090", lambda: limits("rtx4090")[2], 1536),
+            Number("T4", lambda: limits("t4")[2], 1024),
+        ),
+    ),
+    Claim(
+        "N3",
+        "The widest load is 16 bytes a lane.",
+        "false from sm_100 on",
+        "32 bytes there.",
+        "sectorwise access 'i*32' --width 32",
+        (Number("sectors of 32 bytes a lane", lambda: sw.access("i*32", 32).sectors, 32),),
+    ),
+    Claim(
+        "N4",
+        "A warp reduction is five shuffles (16, 8, 4, 2, 1), against 8,192 bytes streamed a row.",
+        "true",
+        "As stated; each shuffle has an addition.",
+        "sectorwise advise gemv --shape 4096,4096",
+        (
+            Number(
+                "instructions",
+                lambda: mappings(4096, 4096).find("a warp a row, 16-byte loads").reduction_instructions,
+                10,
+            ),
+            Number("bytes a row", lambda: 4096 * 2, 8192),
+        ),
+    ),
+    Claim(
+        "N5",
+        "A single record of 48 bytes: one prefetch stream and one TLB entry as an array of structs, one for each field as separate arrays.",
+        "true in kind",
+        "Six 8-byte fields in six arrays are six of each.",
+        "sectorwise advise records --record 'a:f8[6]' --touch '*'",
+        (
+            Number("streams of structs", lambda: sw.advise_records("a:f8[6]", "*").find("array of structs").streams, 1),
+            Number("of arrays", lambda: sw.advise_records("a:f8[6]", "*").find("struct of arrays").streams, 6),
+            Number("pages in arrays", lambda: sw.advise_records("a:f8[6]", "*").find("struct of arrays").pages, 6),
+            Number("streams of twelve fields", lambda: layouts("*").find("struct of arrays").streams, 12),
+        ),
+    ),
+)
