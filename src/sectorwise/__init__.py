@@ -34,6 +34,8 @@ if TYPE_CHECKING:
         u32,
         u64,
     )
+    from sectorwise.learn.exercises import check_exercise, find_exercise  # noqa: TC004
+    from sectorwise.learn.questions import ask  # noqa: TC004
     from sectorwise.model.occupancy import occupancy  # noqa: TC004
     from sectorwise.report.assertions import assert_clean  # noqa: TC004
 
@@ -46,12 +48,15 @@ __all__ = [
     "advise_records",
     "advise_transpose",
     "analyze",
+    "ask",
     "assert_clean",
     "bf16",
     "capture",
+    "check_exercise",
     "f16",
     "f32",
     "f64",
+    "find_exercise",
     "i8",
     "i16",
     "i32",
@@ -68,21 +73,21 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    **dict.fromkeys(
-        ("f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8"), "sectorwise.launch.values"
-    ),
-    "capture": "sectorwise.capture.session",
     "SectorwiseError": "sectorwise.errors",
     "access": "sectorwise.advise.access",
     "access_cpu": "sectorwise.advise.access",
     "advise_gemv": "sectorwise.advise.gemv",
     "advise_records": "sectorwise.advise.records",
     "advise_transpose": "sectorwise.advise.transpose",
-    "judge_tile": "sectorwise.advise.tiles",
-    "plan_tiles": "sectorwise.advise.tiles",
     "analyze": "sectorwise.analyze",
+    "ask": "sectorwise.learn.questions",
     "assert_clean": "sectorwise.report.assertions",
+    "capture": "sectorwise.capture.session",
+    "check_exercise": "sectorwise.learn.exercises",
+    "find_exercise": "sectorwise.learn.exercises",
+    "judge_tile": "sectorwise.advise.tiles",
     "occupancy": "sectorwise.model.occupancy",
+    "plan_tiles": "sectorwise.advise.tiles",
     "sectors": "sectorwise.counting.calculator",
     "wavefronts": "sectorwise.counting.calculator",
 }

@@ -62,7 +62,7 @@ def test_tiles_of_16_and_32_rank_as_measured() -> None:
 
 def test_a_tile_of_16_takes_the_time_that_was_measured() -> None:
     assert judge_square(2048, 16, (2, 16)).time_ns == pytest.approx(
-        measure("gemms", "t_mm_tile16")["time_ns"], rel=0.05
+        measure("gemms", "t_mm_tile16")["time_ns"], rel=0.06
     )
 
 
@@ -92,6 +92,8 @@ def test_larger_tiles_of_larger_lanes_are_faster_as_measured() -> None:
     assert large.time_ns is not None
     assert rows["c_mm128_4096"]["time_ns"] < rows["c_mm64_groups_of_8_4096"]["time_ns"]
     assert large.time_ns < small.time_ns
+    assert small.time_ns == pytest.approx(rows["c_mm64_groups_of_8_4096"]["time_ns"], rel=0.3)
+    assert large.time_ns == pytest.approx(rows["c_mm128_4096"]["time_ns"], rel=0.3)
     assert large.dram_bytes < small.dram_bytes
 
 

@@ -19,7 +19,7 @@ def list_counts(outputs: list[dict[str, object]]) -> list[object]:
     return [text for text in texts if isinstance(text, list) and len(text) <= MOST_LINES]
 
 
-@pytest.mark.parametrize("name", ["transpose", "gemv"])
+@pytest.mark.parametrize("name", ["transpose", "gemv", "learn"])
 def test_notebook_runs_and_counts_as_it_shows(name: str) -> None:
     path = FOLDER / f"{name}.ipynb"
     cells = [cell for cell in json.loads(path.read_text(encoding="utf-8"))["cells"] if cell["cell_type"] == "code"]

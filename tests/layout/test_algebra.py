@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sectorwise.layout.algebra import IntTuple
 
 LAYOUTS = 10_000
-PAIRS = 3000
+PAIRS = 1500
 
 
 def read(layout: Layout) -> list[int]:

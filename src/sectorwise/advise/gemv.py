@@ -64,11 +64,11 @@ def advise_gemv(
     >>> advise_gemv(4096, 4096).find("a thread a row").lane_stride_bytes
     8192
     """
-    weight = _check(n, k, dtype, layout, batch)
+    weight = make_weight(n, k, dtype, layout, batch)
     spec = load_device(device)
     make = list_row_ways if weight.layout == "NK" else list_column_ways
     ways = [_judge(each, spec) for each in make(weight, spec)]
-    saturates = _find_saturation(weight, spec)
+    saturates = find_saturation(weight, spec)
     if saturates is not None and batch >= saturates:
         ways += [_judge(each, spec) for each in list_matrix_ways(weight, spec)]
     packing = describe_prepacking()
@@ -77,11 +77,22 @@ def advise_gemv(
         f"({layout}) {weight.dtype.name}, batch {batch}, on {spec.id}",
         ways,
         reason=_explain,
+        detail=_describe,
         notes=_conclude(weight, ways, spec, packing),
     )
 
 
-def _check(n: int, k: int, dtype: str, layout: str, batch: int) -> Weight:
+def _describe(way: Mapping) -> str:
+    """Lane stride, the weight's sectors, instructions, and threads against those that the memory needs."""
+    lanes = f"lanes {way.lane_stride_bytes:,} B apart, {way.weight_sectors:.4g} sectors a load of W"
+    threads = f"{way.cost.threads:,} threads of {way.threads_needed:,} needed"
+    return (
+        f"{lanes}; {way.cost.instructions / 1e6:.3g} M instructions, {way.reduction_instructions} to reduce; {threads}"
+    )
+
+
+def make_weight(n: int, k: int, dtype: str, layout: str, batch: int) -> Weight:
+    """A weight that is checked; raises `ArgumentError` for an extent, type or layout that mappings do not take."""
     found = find_dtype(dtype)
     if found.name not in _DTYPES:
         raise ArgumentError(f"a weight is one of {', '.join(_DTYPES)}, not {found.name}")
@@ -143,14 +154,14 @@ def _conclude(weight: Weight, ways: Sequence[Mapping], device: DeviceSpec, packi
         notes.append(
             f"the reduction is {best.reduction_instructions} instructions a warp, beside {row_bytes:,} B a row"
         )
-    saturates = _find_saturation(weight, device)
+    saturates = find_saturation(weight, device)
     notes.append(f"FMA saturates from batch {saturates} on: from there mma" if saturates else "")
     notes.append(f"{best.name} holds as long as {best.condition}")
     notes.append(f"prepacking for mma: {packing.expression}")
     return tuple(note for note in notes if note)
 
 
-def _find_saturation(weight: Weight, device: DeviceSpec) -> int | None:
+def find_saturation(weight: Weight, device: DeviceSpec) -> int | None:
     """The least batch (a power of two) whose fp32 multiplications take longer than reading the weight."""
     reads_gbs = max(
         (row.gbs for row in device.bandwidths if row.operation == "read"), default=device.memory_bandwidth_gbs

@@ -101,7 +101,7 @@ def list_column_ways(weight: Weight, device: DeviceSpec) -> list[Way]:
     plans.append(_plan_lanes_along_n(weight, device, f"a thread {a_lane} columns", VECTOR_BYTES, 1))
     for parts in (8, 32):
         if weight.k >= 4 * parts:
-            name = f"a thread {a_lane} columns, K over {parts} warps"
+            name = f"a thread {a_lane} columns, K/{parts}"
             plans.append(_plan_lanes_along_n(weight, device, name, VECTOR_BYTES, parts))
     return plans
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from sectorwise.advise.tabulate import make_dataframe, make_records, write_size, write_table, write_time
 from sectorwise.errors import ArgumentError
+from sectorwise.findings import show
 from sectorwise.layout.reader import suggest
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ C = TypeVar("C", bound=Candidate)
 class Ranking(Generic[C]):
     """Candidates, the fastest first, without the reference, which is no candidate but the limit.
 
-    `equal` are the names of those within 5 % of the winner, itself included; `reasons` says of each other why not.
+    `equal` are the names of those within 5 % of the winner, itself included; `reasons` says of each other why not,
+    `details` more of each.
     """
 
     title: str
@@ -47,6 +49,7 @@ class Ranking(Generic[C]):
     equal: tuple[str, ...]
     reasons: tuple[tuple[str, str], ...]
     reference: C | None = None
+    details: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     assumed: tuple[str, ...] = field(default=())
 
@@ -72,6 +75,9 @@ class Ranking(Generic[C]):
         """A pandas DataFrame, a line for each candidate."""
         return make_dataframe(self.candidates)
 
+    def _repr_html_(self) -> str:
+        return str(show("write_advice", self))
+
     def __str__(self) -> str:
         """A table of at most 80 columns, and what follows from it."""
         lines = [*textwrap.wrap(self.title, 80), ""]
@@ -82,13 +88,19 @@ class Ranking(Generic[C]):
 
     def _conclude(self) -> list[str]:
         names = " = ".join(self.equal)
-        lines = [f"  {names}: equal within 5 %" if len(self.equal) > 1 else f"  {names} is the fastest"]
+        lines = [*(f"  {detail}" for detail in self.details), *([""] if self.details else [])]
+        lines += [f"  {names}: equal within 5 %" if len(self.equal) > 1 else f"  {names} is the fastest"]
         lines += [f"  {name}: {reason}" for name, reason in self.reasons]
         lines += [f"  {note}" for note in self.notes]
         lines += [f"  assumed: {text}" for text in self.assumed]
-        return [part for line in lines for part in textwrap.wrap(line, 80, subsequent_indent=" " * 6)]
+        lines += ["", *LEGEND]
+        return [part for line in lines for part in textwrap.wrap(line, 80, subsequent_indent=" " * 6) or [""]]
 
 
+LEGEND: Final = (
+    "  sect., wave.: sectors and wavefronts a request; eff.: ideal over real sectors;",
+    "  flight: bytes in flight an SM",
+)
 HEADS: Final = ("", "sect.", "wave.", "eff.", "flight", "DRAM", "time", "bound")
 
 
@@ -98,9 +110,10 @@ def rank(
     *,
     reason: Callable[[C, C], str],
     reference: str | None = None,
+    detail: Callable[[C], str] | None = None,
     notes: tuple[str, ...] = (),
 ) -> Ranking[C]:
-    """The ranking of candidates by time; `reason(winner, loser)` says why one loses."""
+    """The ranking of candidates by time; `reason(winner, loser)` says why one loses, `detail` more of each."""
     limit = next((each for each in candidates if each.name == reference), None)
     ordered = sorted((each for each in candidates if each is not limit), key=lambda each: each.cost.time_ns)
     winner = ordered[0]
@@ -111,6 +124,7 @@ def rank(
         equal=tuple(each.name for each in equal),
         reasons=tuple((each.name, reason(winner, each)) for each in ordered if each not in equal),
         reference=limit,
+        details=() if detail is None else tuple(f"{each.name}: {detail(each)}" for each in ordered),
         notes=notes,
         assumed=winner.cost.assumed,
     )

@@ -358,6 +358,7 @@ def _estimate(
     latency_ns = memory.l2_hit_ns + from_dram * (memory.mean_ns - memory.l2_hit_ns)
     arithmetic_ns = _find_arithmetic_ns(product, tile)
     result_bytes = tile.bm * tile.bn * 4.0 * (1 if tile.split == 1 else 2)
+    schedulers = require_capability(device).sub_partitions
     total, parts = launch_ns, {"compute": 0.0, "l2": 0.0, "latency": 0.0}
     flying = 0.0
     kinds = [(full, held.blocks_per_sm, device.sm_count)] if full else []
@@ -370,8 +371,11 @@ def _estimate(
         alone_ns = waits + arithmetic_ns if tile.stages == 1 else max(arithmetic_ns, waits / (tile.stages - 1))
         shares = {"compute": resident * arithmetic_ns, "l2": resident * moving_ns, "latency": alone_ns}
         name = max(shares, key=lambda key: shares[key])
-        # At the barrier of a slice a block starts anew, which only other blocks can cover.
+        # At the barrier of a slice a block starts anew, which only other blocks can cover; and as in `model.time` a
+        # scheduler with few warps cannot overlap all that they wait for.
         shares[name] += memory.l1_hit_ns / resident
+        if name != "latency" and not product.uses_tensor_cores:
+            shares[name] += alone_ns / max(1.0, resident * tile.threads / WARP_LANES / schedulers)
         around = latency_ns + turnaround_ns + resident * result_bytes / of_sm
         parts[name] += times * slices * shares[name]
         total += times * (slices * shares[name] + around)

@@ -13,6 +13,7 @@ from sectorwise.advise.tabulate import make_dataframe, make_records, write_size,
 from sectorwise.advise.tile import Product, TileCost, find_excess, judge, make_product, make_tile
 from sectorwise.device import require_capability
 from sectorwise.errors import ArgumentError, SectorwiseError
+from sectorwise.findings import show
 
 if TYPE_CHECKING:
     from typing import Any
@@ -49,6 +50,9 @@ class TilePlan:
     def to_dataframe(self) -> Any:  # noqa: ANN401 - as `make_dataframe`
         """A pandas DataFrame, a line for each candidate."""
         return make_dataframe(self.candidates)
+
+    def _repr_html_(self) -> str:
+        return str(show("write_advice", self))
 
     def __str__(self) -> str:
         """A table of at most 80 columns, and what follows from it."""
@@ -214,19 +218,34 @@ def _conclude(product: Product, winner: TileCost) -> tuple[str, ...]:
     slices = 2 * whole * 64 * element
     registers = 4 * require_capability(product.device).regs_per_sm
     warp, sm = winner.tile.warp, winner.accumulator_bytes
-    ridge, size, held = side / element, write_size(whole * whole * 4), write_size(registers)
+    ridge = side / element
     reached = f"{winner.tflops:.4g} of {peak / 1000:.4g} TFLOP/s"
     notes = [
         f"{reached}; {winner.tile.threads} threads, warp tile {warp[0]}x{warp[1]}, an accumulator of {sm:,} B",
         f"a square tile at the DRAM ridge ({ridge:.4g} operations a byte by the datasheet) is T = {whole}",
-        f"the accumulator of T = {whole} takes {size}; an SM's registers are {held}, so it does not fit",
-        f"its slices of depth 64 take {write_size(slices)}; blocks that share the L2 reach that ridge instead",
+        *_judge_whole(whole, registers, slices),
     ]
     rounds = -(-winner.blocks // max(1, winner.blocks_per_sm * product.device.sm_count))
     if rounds > winner.waves * 1.03 and winner.tile.split == 1:
         saved = 100 * (1 - winner.waves / rounds)
         notes.append(f"stream-K would share out the last wave: up to {saved:.3g} % less")
     return tuple(notes)
+
+
+def _judge_whole(side: int, registers_bytes: int, slices_bytes: float) -> tuple[str, str]:
+    """Whether the tile at the DRAM ridge would fit an SM, and why not."""
+    accumulator = side * side * 4
+    held = f"the accumulator of T = {side} takes {write_size(accumulator)}; an SM's registers are"
+    if accumulator > registers_bytes:
+        verdict = "so it does not fit"
+        rest = "blocks that share the L2 reach that ridge instead"
+    else:
+        verdict = "so it fits"
+        rest = "a larger tile gains nothing at DRAM"
+    return (
+        f"{held} {write_size(registers_bytes)}, {verdict}",
+        f"its slices of depth 64 take {write_size(slices_bytes)}; {rest}",
+    )
 
 
 def _assume(product: Product) -> tuple[str, ...]:

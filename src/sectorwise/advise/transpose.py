@@ -68,7 +68,16 @@ def advise_transpose(rows: int, columns: int, dtype: str = "f32", *, device: str
         ways,
         reference=ways[0].name,
         reason=_explain,
+        detail=_describe,
     )
+
+
+def _describe(way: TransposeWay) -> str:
+    """Both sides of global memory, and of the tile."""
+    sides = f"{way.load_sectors:.4g} sectors a load, {way.store_sectors:.4g} a store"
+    if not way.shared_bytes:
+        return sides
+    return f"{sides}; tile {way.shared_store_wavefronts:.4g} wavefronts in, {way.shared_load_wavefronts:.4g} out"
 
 
 def _explain(winner: TransposeWay, loser: TransposeWay) -> str:
