@@ -50,7 +50,7 @@ transpose[(n // 32, n // 32), (32, 8)](out, given, n)
 assert (out.reshape(n, n) == given.reshape(n, n).T).all()
 """
 
-SIZES = (64, 1024)
+SIZES = (64, 256, 1024)
 SIMULATED_THREADS = 1 << 14
 """The simulator takes minutes for more."""
 

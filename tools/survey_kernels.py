@@ -26,7 +26,7 @@ from typing import Any
 from tools.survey.analyse import survey_cubin
 
 COMPILE_S = 120
-ANALYSE_S = 240
+ANALYSE_S = 900
 
 
 def compile_file(path: Path, target: str, includes: list[Path]) -> bytes | None:

@@ -139,7 +139,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
         source=path.as_posix(),
         kernels=tuple(drop_allowed(each, texts) for each in kernels),
         source_texts=texts,
-        cubin=compilation.cubin,
+        cubin=compilation.cubin if len({job.compilation.cubin for job in jobs}) == 1 else b"",
     )
 
 

@@ -66,14 +66,15 @@ class MemoryTiming:
 class CacheBehaviour:
     """How the caches of a device behave, as far as counters tell; a part of it describes no circuit but fits them.
 
-    `gpcs` groups of SMs, whose requests for one line within `merge_window_cycles` of each other travel to the L2
-    together, `merge_most` at most; blocks of one SM are apart by `merge_skew_cycles` in the mean. The caches have
-    `l1_ways` and `l2_ways` lines a set; in the L2 up to `l2_proven_ways` of them, used again, outlive those that were
-    used once. `dirty_before_bytes` lie dirty in the L2 when a profiled launch begins.
+    `sm_groups` are sizes of groups of SMs, in the order in which they get blocks; their requests for one line within
+    `merge_window_cycles` of each other travel to the L2 together, `merge_most` at most; blocks of one SM are apart by
+    `merge_skew_cycles` in the mean. The caches have `l1_ways` and `l2_ways` lines a set; in the L2 up to
+    `l2_proven_ways` of them, used again, outlive those that were used once. `dirty_before_bytes` lie dirty in the L2
+    when a profiled launch begins.
     """
 
     source: Source
-    gpcs: int
+    sm_groups: tuple[int, ...]
     l1_ways: int
     l2_ways: int
     l2_proven_ways: int

@@ -80,6 +80,19 @@ def test_call_goes_on_behind_it() -> None:
     assert flow.post_dominators == (1, None, None)
 
 
+def test_call_of_what_never_returns_is_a_jump() -> None:
+    code = _assemble("MOV R0, 0x1", "@P1 BRA `(3)", "NOP", "@P0 CALL.REL.NOINC `(5)", "BRA `(0)", "BSYNC B1", "EXIT")
+    flow = build_flow(code)
+    assert [(block.first, block.successors, block.callee) for block in flow.blocks] == [
+        (0, (1, 2), None),
+        (2, (2,), None),
+        (3, (3, 4), None),
+        (4, (0,), None),
+        (5, (), None),
+    ]
+    assert flow.post_dominators == (2, 2, 4, 0, None)
+
+
 def test_indirect_call_has_no_known_callee() -> None:
     flow = build_flow(_assemble("CALL.REL.NOINC R8 `(0)", "EXIT"))
     assert flow.blocks[0].callee is None

@@ -22,6 +22,8 @@ MEASURED = Path(__file__).parents[1] / "measured" / "h200"
         ("b.cuh", "cuda"),
         ("c.sm_90.cubin", "cubin"),
         ("e.ptx", "ptx"),
+        ("k.py", "python"),
+        ("k.py::scale", "python"),
         ("f.so", "library"),
         ("libg.so.2", "library"),
         ("h.whl", "library"),
@@ -40,7 +42,7 @@ def test_other_names_are_refused(file: str) -> None:
 
 def test_front_ends_keep_the_agreement() -> None:
     agreed: tuple[Frontend, ...] = FRONTENDS
-    assert [frontend.name for frontend in agreed] == ["cuda", "ptx", "cubin", "library", "report"]
+    assert [frontend.name for frontend in agreed] == ["cuda", "ptx", "cubin", "python", "library", "report"]
 
 
 def test_cubin_is_taken_as_it_is() -> None:

@@ -79,6 +79,56 @@ def test_triton_kernel_with_arrays() -> None:
     assert np.array_equal(out, np.zeros(1000, np.float32))
 
 
+def _output(analysis: Analysis, place: int) -> np.ndarray[Any, np.dtype[Any]]:
+    outputs = analysis.kernels[0].outputs
+    assert outputs is not None
+    return np.asarray(outputs[place].values)
+
+
+def test_softmax_of_rows_equals_numpy() -> None:
+    x = np.random.default_rng(0).standard_normal((8, 781), dtype=np.float32)
+    softmax = find_kernel_object(EXAMPLES / "triton" / "softmax.py", "softmax_kernel")
+    args = (np.zeros_like(x), x, 781, 781, 8, 781)
+    analysis = analyze(softmax, grid=(4,), args=args, constexprs={"BLOCK": 1024}, keep_outputs=True)
+    powers = np.exp(x - x.max(axis=1, keepdims=True))
+    expected = powers / powers.sum(axis=1, keepdims=True)
+    assert np.abs(_output(analysis, 0).reshape(x.shape) - expected).max() < 1e-7
+
+
+def test_layer_norm_and_its_gradient_equal_numpy() -> None:
+    generator = np.random.default_rng(1)
+    x, dy = (generator.standard_normal((8, 300), dtype=np.float32) for _ in range(2))
+    weight, bias = (generator.standard_normal(300, dtype=np.float32) for _ in range(2))
+    file = EXAMPLES / "triton" / "layer_norm.py"
+    mean, rstd = x.mean(axis=1), 1 / np.sqrt(x.var(axis=1) + 1e-5)
+    normal = (x - mean[:, None]) * rstd[:, None]
+    args = (x, np.zeros_like(x), weight, bias, np.zeros(8, "f4"), np.zeros(8, "f4"), 300, 300, 1e-5)
+    forward = find_kernel_object(file, "forward_kernel")
+    analysis = analyze(forward, grid=8, args=args, constexprs={"BLOCK": 256}, keep_outputs=True)
+    assert np.allclose(_output(analysis, 1).reshape(x.shape), normal * weight + bias, atol=1e-5)
+    weighted = dy * weight
+    dx = weighted - normal * (normal * weighted).mean(axis=1, keepdims=True) - weighted.mean(axis=1, keepdims=True)
+    sums = (np.zeros((4, 300), "f4"), np.zeros((4, 300), "f4"))
+    args = (np.zeros_like(x), dy, x, weight, mean, rstd, *sums, 300, 8, 300)  # type: ignore[assignment]
+    backward = find_kernel_object(file, "backward_kernel")
+    analysis = analyze(backward, grid=4, args=args, constexprs={"BLOCK": 512}, keep_outputs=True)
+    assert np.allclose(_output(analysis, 0).reshape(x.shape), dx * rstd[:, None], atol=1e-5)
+    assert np.allclose(_output(analysis, 6).reshape(4, 300).sum(axis=0), (dy * normal).sum(axis=0), atol=1e-4)
+    assert np.allclose(_output(analysis, 7).reshape(4, 300).sum(axis=0), dy.sum(axis=0), atol=1e-4)
+
+
+def test_matrix_product_on_ampere_equals_numpy() -> None:
+    generator = np.random.default_rng(2)
+    a, b = generator.standard_normal((64, 32)).astype("f2"), generator.standard_normal((32, 64)).astype("f2")
+    matmul = find_kernel_object(EXAMPLES / "triton" / "matmul.py", "matmul_kernel")
+    args = (a, b, np.zeros((64, 64), "f2"), 64, 64, 32, 32, 1, 64, 1, 64, 1)
+    constants = {"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 32, "GROUP": 2}
+    analysis = analyze(matmul, grid=4, args=args, constexprs=constants, device="a100-80-sxm", keep_outputs=True)
+    assert analysis.kernels[0].limitations == ()
+    expected = a.astype("f4") @ b.astype("f4")
+    assert np.abs(_output(analysis, 2).reshape(64, 64).astype("f4") - expected).max() < 0.02
+
+
 def test_lines_are_those_of_the_kernel_and_its_callees() -> None:
     analysis = analyze(
         _kernel("scale"), grid=(8,), args=(sw.f32[1024], sw.f32[1024], 1024, 2.0), constexprs={"BLOCK": 128}
@@ -124,7 +174,9 @@ def test_configurations_of_an_autotuned_kernel() -> None:
     assert [kernel.launch.grid for kernel in analysis.kernels] == [(32, 1, 1), (16, 1, 1), (4, 1, 1)]
     assert [kernel.launch.block for kernel in analysis.kernels] == [(32, 1, 1), (64, 1, 1), (128, 1, 1)]
     assert [_sectors(analysis, place) for place in range(3)] == [{"load": 512, "store": 512}] * 3
+    assert analysis.cubin == b""
     alone = analyze(_kernel("tuned"), grid=grid, args=args, config=1)
+    assert alone.cubin.startswith(b"\x7fELF")
     assert [kernel.case for kernel in alone.kernels] == ["config 1: BLOCK=256, num_warps=2, num_ctas=1, num_stages=3"]
     with pytest.raises(ArgumentError, match="there is no configuration 3: it has 3, from 0 on"):
         analyze(_kernel("tuned"), grid=grid, args=args, config=3)

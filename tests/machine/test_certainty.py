@@ -310,3 +310,21 @@ def test_faults_are_as_sure_as_their_addresses() -> None:
     for fault in done.execution.faults:
         assert ("assumed" in fault.message) == (fault.certainty is Certainty.ASSUMED)
         assert ("order of warps" in fault.message) == (fault.certainty is Certainty.SCHEDULE_DEPENDENT)
+
+
+def test_jump_to_where_nobody_knows_leaves_the_kernel() -> None:
+    code = """
+      LDC.64 R2, c[0x0][0x210]
+      S2R R4, SR_LANEID
+      IMAD.WIDE.U32 R2, R4, 0x4, R2
+      CS2R.32 R6, SR_CLOCKLO
+      STG.E desc[UR4][R2.64], R4
+      BRX R6 -0x60
+      STG.E desc[UR4][R2.64+0x80], R4
+      EXIT
+    """
+    done = run_assembly(code, "jumped<<<1, 32>>>(i32[64])")
+    np.testing.assert_array_equal(done.output(0), [*range(32), *([0] * 32)])
+    said = " ".join(limitation.because for limitation in done.execution.limitations)
+    assert "whether lanes go this way is not known" in said
+    assert "some lanes jumped to a place that is not in the kernel" in said

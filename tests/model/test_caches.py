@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,12 +16,26 @@ from sectorwise.model.caches.lines import Lines, Role, fold_requests, hash_lines
 from sectorwise.model.caches.placement import place_blocks
 from sectorwise.model.caches.window import Window, shift_lines
 
+H200 = (8, 18, 8, 16, 16, 16, 16, 16, 18)
+
+SMS_OF_GROUPS = (
+    (124, 125, 126, 127, 128, 129, 130, 131),
+    (14, 15, 30, 31, 46, 47, 62, 63, 76, 77, 90, 91, 104, 105, 118, 119, 122, 123),
+    (0, 1, 16, 17, 32, 33, 48, 49),
+    (2, 3, 18, 19, 34, 35, 50, 51, 64, 65, 78, 79, 92, 93, 106, 107),
+    (4, 5, 20, 21, 36, 37, 52, 53, 66, 67, 80, 81, 94, 95, 108, 109),
+    (6, 7, 22, 23, 38, 39, 54, 55, 68, 69, 82, 83, 96, 97, 110, 111),
+    (8, 9, 24, 25, 40, 41, 56, 57, 70, 71, 84, 85, 98, 99, 112, 113),
+    (10, 11, 26, 27, 42, 43, 58, 59, 72, 73, 86, 87, 100, 101, 114, 115),
+    (12, 13, 28, 29, 44, 45, 60, 61, 74, 75, 88, 89, 102, 103, 116, 117, 120, 121),
+)
+"""The numbers that the SMs of each group call themselves by."""
+
 SETUP = L2Setup(
     size_bytes=1 << 20,
     halves=2,
     ways=16,
     proven_ways=12,
-    gpcs=8,
     merge_share=1.0,
     merge_most=4,
     fetch_bytes=64,
@@ -98,7 +114,7 @@ def test_shifted_lines_touch_the_same_sectors_further_on(pairs: list[tuple[int, 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=200), st.sampled_from([4, 8, 16]))
 def test_a_fully_associative_l1_forgets_the_least_recently_used(line: list[int], capacity: int) -> None:
     window = make_window(line)
-    found = simulate_l1(window, place_blocks(window.measure_blocks(), 1, 1, 8), LOADS, capacity * 128, ways=capacity)
+    found = simulate_l1(window, place_blocks(window.measure_blocks(), 1, (1,)), LOADS, capacity * 128, ways=capacity)
     cache: OrderedDict[int, None] = OrderedDict()
     hits = 0
     for each in line:
@@ -114,13 +130,13 @@ def test_only_the_missing_sectors_are_brought() -> None:
     window = make_window([7, 7])
     lines = replace(window.lines, sectors=np.array([0b0011, 0b1111], np.uint8))
     window = Window(1, lines, window.issued)
-    found = simulate_l1(window, place_blocks(window.measure_blocks(), 1, 1, 8), LOADS, 1 << 17, ways=16)
+    found = simulate_l1(window, place_blocks(window.measure_blocks(), 1, (1,)), LOADS, 1 << 17, ways=16)
     assert (found.asked[0], found.hit[0]) == (6, 2)
 
 
 def test_a_load_around_l1_never_hits_there() -> None:
     window = make_window([7, 7, 7])
-    placement = place_blocks(window.measure_blocks(), 1, 1, 8)
+    placement = place_blocks(window.measure_blocks(), 1, (1,))
     found = simulate_l1(window, placement, {0: Role.BYPASSING_LOAD}, 1 << 17, ways=16)
     assert found.hit_share(0) == 0
     flow = simulate_l2(window, placement, {0: Role.BYPASSING_LOAD}, SETUP)
@@ -130,7 +146,7 @@ def test_a_load_around_l1_never_hits_there() -> None:
 def test_a_lone_sector_brings_its_neighbour_from_dram() -> None:
     for fetch_bytes, sectors_read in ((32, 1), (64, 2), (128, 4)):
         window = make_window([3], sectors=0b0100)
-        placement = place_blocks(window.measure_blocks(), 1, 132, 8)
+        placement = place_blocks(window.measure_blocks(), 1, H200)
         found = simulate_l2(window, placement, LOADS, replace(SETUP, fetch_bytes=fetch_bytes))
         assert found.first.dram_read == {0: sectors_read}
 
@@ -138,7 +154,7 @@ def test_a_lone_sector_brings_its_neighbour_from_dram() -> None:
 def test_hints_bring_more_than_the_sector_that_is_missing() -> None:
     """`LTC256B` on a request of one sector: two lines from DRAM, and two requests more at the L2 (k_pref_256b)."""
     window = make_window([10], sectors=0b0001)
-    placement = place_blocks(window.measure_blocks(), 1, 132, 8)
+    placement = place_blocks(window.measure_blocks(), 1, H200)
     for modifiers, read, fetched in (((), 1, 2), (("LTC64B",), 1, 2), (("LTC128B",), 1, 4), (("LTC256B",), 3, 8)):
         hint = read_hint(("E", *modifiers))
         found = simulate_l2(window, placement, LOADS, replace(SETUP, hints={0: hint} if hint else {}))
@@ -151,7 +167,7 @@ def test_lines_that_are_to_leave_first_leave_others_in_the_l2() -> None:
     window = make_window(line)
     instruction = np.array([0] * 256 + [1] * 20_000 + [0] * 256, np.int32)
     window = Window(1, replace(window.lines, instruction=instruction), window.issued)
-    placement = place_blocks(window.measure_blocks(), 1, 1, 8)
+    placement = place_blocks(window.measure_blocks(), 1, (1,))
     roles = {0: Role.BYPASSING_LOAD, 1: Role.BYPASSING_LOAD}
     hint = read_hint(("E", "EF"))
     assert hint is not None
@@ -161,12 +177,12 @@ def test_lines_that_are_to_leave_first_leave_others_in_the_l2() -> None:
     assert hinted.first.dram_read[0] == 4 * 256
 
 
-def test_sms_of_one_gpc_share_a_request_four_at_a_time() -> None:
-    """64 blocks, one an SM, that load the same line at once: 16 requests where none is late (17 or 18 measured)."""
+def test_sms_of_one_group_share_a_request_four_at_a_time() -> None:
+    """64 blocks, one an SM, that load the same line at once: 17 requests where none is late (17 or 18 measured)."""
     window = make_window([5] * 64, block=list(range(64)))
-    placement = place_blocks(window.measure_blocks(), 1, 132, 8)
+    placement = place_blocks(window.measure_blocks(), 1, H200)
     found = simulate_l2(window, placement, LOADS, SETUP)
-    assert found.first.read[0] + found.second.read[0] == 4 * 16
+    assert found.first.read[0] + found.second.read[0] == 4 * 17
     assert found.first.filled[0] + found.second.filled[0] == 4 * 64
     assert found.first.dram_read == {0: 4}
     assert found.second.dram_read == {}
@@ -177,7 +193,7 @@ def test_sms_of_one_gpc_share_a_request_four_at_a_time() -> None:
 def test_half_of_what_one_sm_each_reads_crosses_between_the_halves() -> None:
     lines = list(range(4096))
     window = make_window(lines, block=[line % 132 for line in lines])
-    placement = place_blocks(window.measure_blocks(), 1, 132, 8)
+    placement = place_blocks(window.measure_blocks(), 1, H200)
     found = simulate_l2(window, placement, LOADS, replace(SETUP, size_bytes=1 << 24))
     crossed = found.first.crossed[0] + found.second.crossed[0]
     assert crossed == pytest.approx(2 * 4096, rel=0.05)
@@ -186,7 +202,7 @@ def test_half_of_what_one_sm_each_reads_crosses_between_the_halves() -> None:
 def test_a_second_pass_comes_from_the_l2_where_it_fits_and_from_dram_where_it_does_not() -> None:
     def read_twice(lines: int) -> float:
         window = make_window([*range(lines), *range(lines)])
-        placement = place_blocks(window.measure_blocks(), 1, 1, 8)
+        placement = place_blocks(window.measure_blocks(), 1, (1,))
         found = simulate_l2(window, placement, {0: Role.BYPASSING_LOAD}, SETUP)
         return found.first.dram_read[0] / 4 / lines
 
@@ -196,11 +212,11 @@ def test_a_second_pass_comes_from_the_l2_where_it_fits_and_from_dram_where_it_do
 
 def test_stores_stay_dirty_until_they_are_pushed_out() -> None:
     window = make_window(list(range(1000)))
-    placement = place_blocks(window.measure_blocks(), 1, 132, 8)
+    placement = place_blocks(window.measure_blocks(), 1, H200)
     small = simulate_l2(window, placement, {0: Role.STORE}, SETUP)
     assert (small.first.dram_written, small.dirty_sectors) == (0, 4000)
     window = make_window(list(range(20000)))
-    large = simulate_l2(window, place_blocks(window.measure_blocks(), 1, 132, 8), {0: Role.STORE}, SETUP)
+    large = simulate_l2(window, place_blocks(window.measure_blocks(), 1, H200), {0: Role.STORE}, SETUP)
     assert large.first.dram_written + large.dirty_sectors == 80000
     assert large.dirty_sectors == pytest.approx(4 * 8192, rel=0.02)
 
@@ -213,7 +229,7 @@ def test_the_order_of_blocks_matters() -> None:
     def count_hits(group: list[int]) -> int:
         line = [100 * group[block] + step for step in range(8) for block in range(16)]
         window = make_window(line, block=[block for _ in range(8) for block in range(16)])
-        placement = place_blocks(window.measure_blocks(), 4, 4, 1)
+        placement = place_blocks(window.measure_blocks(), 4, (4,))
         return simulate_l1(window, placement, LOADS, 1 << 17, ways=16).hit[0]
 
     assert count_hits(apart) == 4 * 8 * 12
@@ -221,13 +237,26 @@ def test_the_order_of_blocks_matters() -> None:
 
 
 def test_blocks_go_round_the_sms_and_replace_those_that_end() -> None:
-    placement = place_blocks(np.full(400, 10, np.int64), 2, 132, 8)
-    assert placement.sm[:132].tolist() == list(range(132))
+    placement = place_blocks(np.full(400, 10, np.int64), 2, H200)
     assert (np.bincount(placement.sm[:264], minlength=132) == 2).all()
     assert (placement.start[:264] == 0).all()
     assert (placement.start[264:] >= 10).all()
-    # The second blocks of SMs come in nearly the same order: never more than a GPC's turn away.
-    assert np.abs(placement.sm[132:264] - np.arange(132)).max() < 8
+
+
+def test_blocks_are_dealt_as_an_h200_deals_them() -> None:
+    """3,168 blocks, eight an SM, and 528, one an SM: the first of each SM, group by group, as the GPU's blocks said."""
+    recorded = json.loads((Path(__file__).parents[1] / "measured" / "device" / "calibrate.json").read_text())
+    group_of = {sm: number for number, group in enumerate(SMS_OF_GROUPS) for sm in group}
+    for kind, blocks_per_sm in ((0, 1), (1, 8), (2, 8)):
+        first = 132 * blocks_per_sm
+        ran_on = [group_of[sm] for sm in recorded["block_sm"][kind][:first]]
+        placement = place_blocks(np.full(first, 10, np.int64), blocks_per_sm, H200)
+        placed = placement.group[placement.sm].tolist()
+        if blocks_per_sm == 1:
+            # Which of the others begins differs from launch to launch.
+            begin = ran_on.index(1)
+            ran_on = [*ran_on[:8], *ran_on[begin:], *ran_on[8:begin]]
+        assert placed == ran_on
 
 
 def test_hashes_spread_neighbouring_lines() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import html
 import re
 import subprocess
 import sys
@@ -7,6 +8,8 @@ from dataclasses import replace
 
 import pytest
 
+import sectorwise as sw
+from sectorwise.advise.tiles import plan_tiles
 from sectorwise.analysis.causes import split_time
 from sectorwise.errors import ArgumentError
 from sectorwise.findings import Picture, Scene
@@ -14,8 +17,8 @@ from tests.comparison.kernels import analyze_example, find_kernel
 from tests.report.samples import BECAUSE, UNKNOWN, make_analysis
 
 
-def list_cells(html: str) -> list[list[str]]:
-    rows = re.findall(r"<tr>(.*?)</tr>", html, re.DOTALL)
+def list_cells(page: str) -> list[list[str]]:
+    rows = re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL)
     return [[re.sub(r"<[^>]*>", "", cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row)] for row in rows]
 
 
@@ -68,6 +71,17 @@ def test_pictures_have_a_cell_for_every_word(
     colors = re.findall(r'fill="(#\w+)"', shown)
     assert colors.count("#80808030") == 4 * rows
     assert (colors.count("#2f7fc1"), colors.count("#f0b48f")) == (used, moved)
+
+
+def test_advice_shows_its_text_and_the_picture_of_an_access() -> None:
+    cost = sw.access("lane * 128", width=4)
+    shown = cost._repr_html_()
+    assert str(cost).splitlines()[0] in shown
+    assert 'aria-label="32 128-byte lines, four sectors each"' in shown
+    for advice in (sw.advise_gemv(256, 512), plan_tiles(512, 512, 512)):
+        shown = html.unescape(advice._repr_html_())
+        assert str(advice) in shown
+        assert "<svg" not in shown
 
 
 def test_figures_have_the_kernel_on_them() -> None:

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from sectorwise.analyze import analyze
 from sectorwise.binary.cubin import read_cubin
 from sectorwise.frontends.report import find_cubins
+from sectorwise.machine.execution import Engine, ExecutionOptions
 from sectorwise.verify.codes import find_difference
 from sectorwise.verify.pairing import list_own_code
 from sectorwise.verify.reader import read_apart
@@ -84,6 +86,15 @@ def test_requests_without_an_active_lane_are_none_for_the_pipe(capsys: pytest.Ca
         assert [each["counted"] for each in load["quantities"] if each["name"] == "executed"] == [128]
         (total,) = [each for each in kernel["totals"] if each["name"] == "global_load_requests"]
         assert (total["predicted"], total["counted"]) == (125, 125)
+
+
+@pytest.mark.parametrize("engine", [Engine.REFERENCE, Engine.NATIVE])
+def test_both_engines_tell_requests_without_an_active_lane(engine: Engine) -> None:
+    path = FOLDER / "reduction.sm_90.cubin"
+    analysis = analyze(path, FOLDER / "reduction.json", options=ExecutionOptions(engine=engine))
+    for kernel in analysis.kernels:
+        assert (kernel.sites[0].executed, kernel.totals.global_load_requests) == (128, 125)
+        assert kernel.totals.global_red_requests == 16
 
 
 def test_another_build_is_refused_with_its_instruction(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -102,6 +102,21 @@ def test_a_report_of_another_architecture_says_that_rules_were_never_compared_th
         find_device("NVIDIA Z", (17, 3))
 
 
+@pytest.mark.parametrize(
+    ("name", "capability", "identifier"),
+    [
+        ("NVIDIA H100 80GB HBM3", (9, 0), "h100-sxm"),
+        ("NVIDIA H100 PCIe", (9, 0), "h100-pcie"),
+        ("NVIDIA A100-SXM4-80GB", (8, 0), "a100-80-sxm"),
+        ("NVIDIA A100-SXM4-40GB", (8, 0), "a100-40-sxm"),
+        ("NVIDIA GeForce RTX 4090", (8, 9), "rtx4090"),
+        ("Tesla T4", (7, 5), "t4"),
+    ],
+)
+def test_names_of_drivers_find_their_devices(name: str, capability: tuple[int, int], identifier: str) -> None:
+    assert find_device(name, capability)[0].id == identifier
+
+
 def play_gpu(folder: Path, analysis: Analysis, *, wrong_bit: bool) -> None:
     """Leave what a GPU would leave that computes what was executed, but for one bit of the output."""
     (kernel,) = analysis.kernels

@@ -60,16 +60,16 @@ def survey_kernel(kernel: Kernel, file: str, target: str) -> Row:
     best: Row | None = None
     started = time.process_time()
     name = (kernel.readable_name or kernel.name)[:60]
-    too_large: set[int] = set()
-    for scalar, launch in guess_launches(kernel, kernel.parameter_types):
-        if scalar in too_large:
+    too_large: set[tuple[int, int]] = set()
+    for arguments, launch in guess_launches(kernel, kernel.parameter_types):
+        if arguments in too_large:
             continue
         try:
             bound = bind(kernel, launch, load_device(DEVICES[target]), None)
             row = _describe(file, name, target, kernel, execute(bound, ExecutionOptions(step_limit=STEP_LIMIT)))
         except StepLimitError as error:
             row = _fail(file, name, target, error, "step limit")
-            too_large.add(scalar)
+            too_large.add(arguments)
         except SectorwiseError as error:
             row = _fail(file, name, target, error, "refused")
         except Exception as error:  # noqa: BLE001 - crashes are what is looked for

@@ -20,13 +20,16 @@ _SHAPES = ((256, 1, 1), (16, 16, 1), (32, 8, 1), (128, 1, 1), (32, 32, 1), (32, 
 _SCALARS = (256, 32, 4, 1024)
 
 
-def guess_launches(kernel: Kernel, known: tuple[str, ...] | None) -> Iterator[tuple[int, LaunchConfig]]:
-    """Launches to try, the likeliest first, each with the number that its scalars have.
+def guess_launches(kernel: Kernel, known: tuple[str, ...] | None) -> Iterator[tuple[tuple[int, int], LaunchConfig]]:
+    """Launches to try, the likeliest first, each with what its arguments are: those of the same are alike.
 
     `known` are the parameters' types, where they are known.
     """
     most = kernel.resources.max_threads_per_block or 1024
-    for scalar, numbers in ((scalar, numbers) for numbers in (0, 2) for scalar in _SCALARS):
+    wide = [
+        place for place, each in enumerate(kernel.parameters) if known is None and each.size_bytes == _POINTER_BYTES
+    ]
+    for scalar, numbers in ((scalar, numbers) for scalar in _SCALARS for numbers in ((0, 2) if wide else (0,))):
         count = len(kernel.parameters)
         # The last parameters of unknown type may be long numbers instead of pointers.
         arguments = tuple(
@@ -38,7 +41,7 @@ def guess_launches(kernel: Kernel, known: tuple[str, ...] | None) -> Iterator[tu
                 continue
             grid = (4, 2, 1) if block[1] > 1 else (8, 1, 1)
             for shared_bytes in (0, 32 << 10):
-                yield scalar, LaunchConfig(kernel.name, grid, block, shared_bytes, arguments)
+                yield (scalar, numbers), LaunchConfig(kernel.name, grid, block, shared_bytes, arguments)
 
 
 def _guess_argument(

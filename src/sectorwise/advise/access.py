@@ -13,7 +13,7 @@ from sectorwise.counting.calculator import LANES, count_global, count_shared
 from sectorwise.counting.patterns import count_distinct
 from sectorwise.device import load_device
 from sectorwise.errors import ArgumentError
-from sectorwise.findings import Picture, Scene
+from sectorwise.findings import Picture, Scene, show
 from sectorwise.layout.algebra import Layout
 from sectorwise.layout.interchange import from_tensor_layouts
 from sectorwise.layout.notation import parse_layout
@@ -81,6 +81,9 @@ class AccessCost:
     def to_dataframe(self) -> Any:  # noqa: ANN401 - as `make_dataframe`
         """One line of a pandas DataFrame."""
         return make_dataframe([self])
+
+    def _repr_html_(self) -> str:
+        return str(show("write_advice", self))
 
     def __str__(self) -> str:
         """In words, several lines."""

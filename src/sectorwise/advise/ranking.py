@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from sectorwise.advise.tabulate import make_dataframe, make_records, write_size, write_table, write_time
 from sectorwise.errors import ArgumentError
+from sectorwise.findings import show
 from sectorwise.layout.reader import suggest
 
 if TYPE_CHECKING:
@@ -73,6 +74,9 @@ class Ranking(Generic[C]):
     def to_dataframe(self) -> Any:  # noqa: ANN401 - as `make_dataframe`
         """A pandas DataFrame, a line for each candidate."""
         return make_dataframe(self.candidates)
+
+    def _repr_html_(self) -> str:
+        return str(show("write_advice", self))
 
     def __str__(self) -> str:
         """A table of at most 80 columns, and what follows from it."""

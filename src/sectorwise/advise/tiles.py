@@ -13,6 +13,7 @@ from sectorwise.advise.tabulate import make_dataframe, make_records, write_size,
 from sectorwise.advise.tile import Product, TileCost, find_excess, judge, make_product, make_tile
 from sectorwise.device import require_capability
 from sectorwise.errors import ArgumentError, SectorwiseError
+from sectorwise.findings import show
 
 if TYPE_CHECKING:
     from typing import Any
@@ -49,6 +50,9 @@ class TilePlan:
     def to_dataframe(self) -> Any:  # noqa: ANN401 - as `make_dataframe`
         """A pandas DataFrame, a line for each candidate."""
         return make_dataframe(self.candidates)
+
+    def _repr_html_(self) -> str:
+        return str(show("write_advice", self))
 
     def __str__(self) -> str:
         """A table of at most 80 columns, and what follows from it."""

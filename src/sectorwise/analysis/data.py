@@ -376,7 +376,8 @@ class Analysis:
     """The result of `sectorwise.analyze`: a device and one entry for each launch.
 
     `source` is the file as it was named; `source_texts` has the text of each source file that could be read, by the
-    name that locations use; `cubin` is the machine code that was executed.
+    name that locations use; `cubin` is the machine code that was executed, empty where launches are of
+    different cubins.
     """
 
     schema: str

@@ -2,39 +2,24 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
+import inspect
 import json
+import sys
 import types
 import typing
-from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from sectorwise.analysis import data
-from sectorwise.analysis.instructions import InstructionUse, Output, PatternUse
 from sectorwise.binary.ir import Location
-from sectorwise.binding import BoundLaunch
-from sectorwise.counting.request import Operation, Space
 from sectorwise.errors import ArgumentError
-from sectorwise.findings import Evidence, Picture, Remedy, Severity
-from sectorwise.machine.execution import Certainty, FaultKind, Sampling
-from sectorwise.model.cliffs import Step
-from sectorwise.model.concurrency import Bound
-from sectorwise.model.occupancy import Limiter
-from sectorwise.model.roofline import Level
-from sectorwise.model.totals import Totals
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_NAMES: Final[dict[str, Any]] = {
-    each.__name__: each
-    for each in (
-        *(Location, Operation, Space, Evidence, Picture, Remedy, Severity, Certainty, FaultKind, Sampling),
-        *(Step, Bound, Limiter, Level, Totals, Mapping, InstructionUse, Output, PatternUse, BoundLaunch),
-    )
-}
-"""What the annotations of the data name, which those modules import for type checkers only."""
 
 
 class _UnfitError(Exception):
@@ -98,7 +83,7 @@ def _restore_row(inner: tuple[Any, ...], values: list[Any], place: str) -> tuple
 
 
 def _restore_fields(wanted: Any, value: dict[str, Any], place: str) -> Any:  # noqa: ANN401 - one of the data's classes
-    hints = typing.get_type_hints(wanted, localns=_NAMES)
+    hints = _find_hints(wanted)
     given = {}
     for part in fields(wanted):
         if not part.metadata.get("document", True):
@@ -131,3 +116,20 @@ def _require(wanted: type, value: Any, place: str) -> Any:  # noqa: ANN401 - wha
     if not isinstance(value, accepted) or (isinstance(value, bool) and wanted is not bool):
         raise _UnfitError(f"{place or 'the document'}: expected {wanted.__name__}, got {value!r:.80}")
     return value
+
+
+@cache
+def _find_hints(wanted: type) -> dict[str, Any]:
+    return typing.get_type_hints(wanted, localns=_find_names(wanted.__module__))
+
+
+@cache
+def _find_names(module: str) -> dict[str, Any]:
+    """What a module of the data imports, for type checkers only or for all: what its annotations may name."""
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {
+        alias.asname or alias.name: getattr(importlib.import_module(node.module), alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module is not None
+        for alias in node.names
+    }

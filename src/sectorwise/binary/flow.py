@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import TRUE_PREDICATE, Instruction, Predicate, Target
@@ -70,8 +70,29 @@ def build_flow(instructions: tuple[Instruction, ...]) -> Flow:
         _make_block(instructions, by_offset, number, index, start, end)
         for index, (start, end) in enumerate(zip(starts, ends, strict=False))
     )
+    blocks = tuple(_call_or_jump(instructions, blocks, block) for block in blocks)
     block_of = tuple(block.index for block in blocks for _ in range(block.first, block.end))
     return Flow(blocks, block_of, _find_post_dominators(blocks))
+
+
+def _call_or_jump(instructions: tuple[Instruction, ...], blocks: tuple[Block, ...], block: Block) -> Block:
+    """The block; where what it calls never returns, with that among its successors: so compilers leave some loops."""
+    if block.callee is None or _returns(instructions, blocks, block.callee):
+        return block
+    return replace(block, successors=tuple(dict.fromkeys((*block.successors, block.callee))), callee=None)
+
+
+def _returns(instructions: tuple[Instruction, ...], blocks: tuple[Block, ...], start: int) -> bool:
+    """Whether a return can be reached from a block, not through calls."""
+    seen, waiting = {start}, [start]
+    while waiting:
+        block = blocks[waiting.pop()]
+        if instructions[block.end - 1].opcode == "RET":
+            return True
+        following = [successor for successor in block.successors if successor not in seen]
+        seen.update(following)
+        waiting += following
+    return False
 
 
 def _is_always(condition: Predicate) -> bool:

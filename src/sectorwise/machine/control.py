@@ -57,8 +57,11 @@ def leave_block(batch: Batch, frame: Frame, window: Window, step: Step) -> int |
         case "BRA" | "JMP":
             return _branch(batch, frame, window, instruction, taken)
         case "BRX" | "BRXU" | "JMX" | "JMXU" | "RET":
-            taken = _judge_target(batch, frame, window, instruction, taken)
-            return _go(batch, frame, taken, _indirect_places(batch, frame, window, instruction), behind)
+            known = _judge_target(batch, frame, window, instruction, taken)
+            places = _indirect_places(batch, frame, window, instruction)
+            # Behind such a jump is what has nothing to do with it: who does not know where to go leaves.
+            places = np.where(unpack(taken & ~known), len(batch.tally.program.kernel.instructions), places)
+            return _go(batch, frame, taken, places, behind)
         case "CALL":
             return _call(batch, frame, window, instruction, taken)
         case "BPT":

@@ -198,9 +198,10 @@ class ExecutionOptions:
     meet the default. `observers` see every memory request as it is issued. `engine` chooses who runs it. `work_limit`
     ends the reference engine when it has run so many instructions, each by as many warps as there are (WorkLimitError).
     `order` is that of parted groups in the reference engine: counts that it changes are not the kernel's own.
-    Blocks that no proof covers are sampled where all would run more than `sample_above` warp instructions, counting
-    those that compute something (a second of one core runs about 10 million); None runs them all, however many. What
-    machine code reads of buffers may take `memory_bytes` (None: any), else it ends with a MemoryBudgetError.
+    Blocks that no proof covers are sampled where all would be more work than `sample_above`: a unit is a warp
+    instruction that computes something, a memory access a hundred; a core does about 300 million a second. None runs
+    them all. What machine code reads of buffers may take `memory_bytes` (None: any), else it ends with a
+    MemoryBudgetError.
     """
 
     step_limit: int = 2_000_000
@@ -209,5 +210,5 @@ class ExecutionOptions:
     engine: Engine = Engine.AUTOMATIC
     work_limit: int | None = None
     order: Order = Order.LOWEST
-    sample_above: int | None = 1 << 24
+    sample_above: int | None = 1 << 29
     memory_bytes: int | None = None

@@ -14,7 +14,7 @@ from sectorwise.machine.forms import access_of
 from sectorwise.model.caches.l1 import simulate_l1
 from sectorwise.model.caches.l2 import Flow, L2Setup, simulate_l2
 from sectorwise.model.caches.lines import SECTOR_BYTES, name_role, read_hint
-from sectorwise.model.caches.placement import place_blocks
+from sectorwise.model.caches.placement import place_blocks, split_evenly
 from sectorwise.model.caches.window import open_window
 from sectorwise.model.latency import MEASURED_DEVICE
 from sectorwise.model.schedule import find_loops
@@ -121,7 +121,12 @@ def estimate_traffic(
     device = bound.device
     behaviour, assumed = _find_behaviour(device)
     window = window or open_window_of(bound, execution, occupancy)
-    placement = place_blocks(window.measure_blocks(), occupancy.blocks_per_sm, device.sm_count, behaviour.gpcs)
+    groups = (
+        behaviour.sm_groups
+        if sum(behaviour.sm_groups) == device.sm_count
+        else split_evenly(device.sm_count, len(behaviour.sm_groups))
+    )
+    placement = place_blocks(window.measure_blocks(), occupancy.blocks_per_sm, groups)
     roles = {
         each.index: name_role(access) for each in bound.kernel.instructions if (access := access_of(each)) is not None
     }
@@ -131,7 +136,6 @@ def estimate_traffic(
         halves=device.l2_partitions or 1,
         ways=behaviour.l2_ways,
         proven_ways=behaviour.l2_proven_ways,
-        gpcs=behaviour.gpcs,
         merge_share=_find_merge_share(bound, execution, occupancy, behaviour),
         merge_most=behaviour.merge_most,
         fetch_bytes=device.dram_fetch_bytes or DEFAULT_FETCH_BYTES,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from sectorwise.advise.access import AccessCost
 from sectorwise.analysis.lines import read_line
 from sectorwise.findings import Scene
 from sectorwise.report.concurrency import write_time
@@ -15,6 +16,8 @@ from sectorwise.report.plots import Plots
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from sectorwise.advise.ranking import Ranking
+    from sectorwise.advise.tiles import TilePlan
     from sectorwise.analysis.data import Analysis, FindingReport, KernelAnalysis, MemorySite
     from sectorwise.findings import Picture
 
@@ -69,6 +72,12 @@ def write_finding(finding: FindingReport) -> str:
 def write_picture(picture: Picture) -> str:
     """One warp: its words on the sectors of each 128-byte line, or on the banks, pass by pass."""
     return render_fragment("notebook.html", kind="picture", picture=_draw(picture))
+
+
+def write_advice(advice: AccessCost | Ranking[Any] | TilePlan) -> str:
+    """The table in words, as printed; of an access the picture of its first warp, too."""
+    drawn = _draw(advice.picture) if isinstance(advice, AccessCost) else ""
+    return render_fragment("notebook.html", kind="advice", text=str(advice), picture=drawn)
 
 
 def make_plots(analysis: Analysis) -> Plots:

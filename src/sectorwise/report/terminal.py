@@ -32,6 +32,7 @@ _LEGEND = (
     ("eff.", "ideal / real; ! marks what is below 100 %"),
     ("×4", "four instructions with equal counts; their requests are added"),  # noqa: RUF001 - as in the table
     ("sure", "exact: executed for every lane, and equal to what the profiler shows"),
+    ("sampled", "estimated from blocks that ran in place of all; the others need not do the same"),
     ("?", "an address depends on something that is not known"),
 )
 
@@ -208,8 +209,9 @@ def _name_place(location: Location | None, offset: str) -> str:
 
 def _write_legend(analysis: Analysis, page: Page) -> Iterator[str]:
     sites = [site for kernel in analysis.kernels for site in kernel.sites]
-    unneeded = set() if any(site.unknown_because for site in sites) else {"?"}
+    needed = {"?": any(site.unknown_because for site in sites)}
+    needed["sampled"] = any(kernel.coverage.sampled is not None for kernel in analysis.kernels)
     for word, meaning in _LEGEND if sites else ():
-        if word not in unneeded:
+        if needed.get(word, True):
             lines = textwrap.wrap(f"{tidy(page, word):<11}{meaning}", page.width, subsequent_indent=" " * 11)
             yield from (paint(page, Role.QUIET, line) for line in lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from sectorwise.device import list_devices, load_device
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def find_device(name: str | None, capability: tuple[int, int] | None) -> tuple[DeviceSpec, tuple[str, ...]]:
-    """The device of that name, or else one of the same compute capability, and what a reader has to be told.
+    """The device of that name, or else the likest of its compute capability, and what a reader has to be told.
 
     Raises:
         UnknownDeviceError: neither is known; `--device` can name one.
@@ -27,9 +28,15 @@ def find_device(name: str | None, capability: tuple[int, int] | None) -> tuple[D
             known = "" if capability is None else f" of compute capability {capability[0]}.{capability[1]}"
             message = f"the GPU {name!r}{known} is none of the known devices; name one that is like it with --device"
             raise UnknownDeviceError(message) from None
-        spec = alike[0]
+        spec = max(alike, key=lambda each: _count_shared_words(name or "", each.id))
         notes.append(f"{name} is not among the known devices: {spec.id}, of the same compute capability, stands for it")
     return spec, (*notes, *warn_of_architecture(spec.compute_capability))
+
+
+def _count_shared_words(name: str, identifier: str) -> int:
+    """How many words of a device's id begin a word of the driver's name: of `h100-pcie`, two in `NVIDIA H100 PCIe`."""
+    words = re.findall(r"[a-z0-9]+", name.casefold())
+    return sum(any(word.startswith(part) for word in words) for part in identifier.split("-"))
 
 
 def warn_of_architecture(capability: tuple[int, int] | None) -> tuple[str, ...]:

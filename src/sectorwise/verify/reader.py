@@ -72,7 +72,10 @@ def read_apart(path: Path, module_folders: Sequence[Path] = ()) -> Profile:
 def _explain_end(done: subprocess.CompletedProcess[str]) -> str:
     if done.returncode < 0:
         name = signal.Signals(-done.returncode).name
-        return f"NVIDIA's ncu_report crashed on it ({name}); is it a whole report of Nsight Compute?"
+        return (
+            f"NVIDIA's ncu_report crashed on it ({name}). Either it is no whole report of Nsight Compute, or another "
+            "release of the reader is needed: pip install --upgrade ncu-report"
+        )
     return (done.stderr.strip().splitlines() or [f"reading it ended with status {done.returncode}"])[-1]
 
 

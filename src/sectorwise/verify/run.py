@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from sectorwise.analysis.verification import VERIFICATION_SCHEMA, Verification
-from sectorwise.errors import CountersForbiddenError, DeviceRunError, ReportError
+from sectorwise.errors import ArgumentError, CountersForbiddenError, DeviceRunError, ReportError
 from sectorwise.launch.dtypes import ELEMENT_TYPES
 from sectorwise.verify.compare import compare_launch
 from sectorwise.verify.devices import find_device, warn_of_architecture
@@ -139,6 +139,8 @@ def _name_counter(profiler: Profiler, gpu: Gpu, counted: _Counted) -> str:
 
 def _count(analysis: Analysis, profiler: Profiler, keep_report: Path | None, *, outputs: bool) -> _Counted:
     """Launch everything under the profiler, or without it where it may not count."""
+    if not analysis.cubin:
+        raise ArgumentError(f"{analysis.source}: its launches are of different cubins: verify one launch at a time")
     bounds = [kernel.bound for kernel in analysis.kernels if kernel.bound is not None]
     with tempfile.TemporaryDirectory(prefix="sectorwise-verify-") as name:
         folder = Path(name)

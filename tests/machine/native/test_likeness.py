@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,12 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sectorwise.binding import bind
+from sectorwise.counting.request import Operation
 from sectorwise.device import load_device
+from sectorwise.launch.config import BufferArgument, Contents
 from sectorwise.launch.notation import parse_launch
+from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.machine.likeness import SAME, Extent, Likeness, find_alike, relate
 from sectorwise.machine.native.alike import find_alike_registers
 from sectorwise.machine.native.flow import find_flow
 from sectorwise.machine.native.relevance import find_relevant
+from sectorwise.machine.native_engine import execute_native
 from sectorwise.machine.numpy_algebra import NumpyAlgebra
 from sectorwise.machine.program import decode
 from tests.machine.launching import compile_kernels
@@ -109,6 +114,7 @@ extern "C" __global__ void copied(float* out, const float* in) {
   __syncthreads();
   out[blockIdx.x * 64 + threadIdx.x] = tile[threadIdx.x ^ 1];
 }
+extern "C" __global__ void by_table(float* out, const int* index) { out[index[blockIdx.x] + threadIdx.x] = 1; }
 extern "C" __global__ void decoded(float* out, int across) {
   int bx = blockIdx.x % across, by = blockIdx.x / across;
   out[(by * 8 + threadIdx.y) * 256 + bx * 32 + threadIdx.x] = 1;
@@ -134,6 +140,21 @@ LAUNCHES = [
     "from_absent_lanes<<<64, 32>>>(f32[70000], f32[8], n=3)",
     "shuffled<<<100, 128>>>(f32[12800], n=12683)",
 ]
+
+
+@pytest.mark.parametrize("odd", [None, 41])
+def test_one_odd_entry_of_a_table_that_blocks_read_is_seen(odd: int | None) -> None:
+    entries = np.arange(64, dtype=np.int32) * 32
+    if odd is not None:
+        entries[odd] += 3
+    config = parse_launch("by_table<<<64, 32>>>(f32[4096], i32[64])")
+    arguments = (config.arguments[0], BufferArgument("i32", 64, Contents("array", array=entries)))
+    bound = bind(compile_kernels(SOURCE)["by_table"], replace(config, arguments=arguments), load_device("h200"))
+    assert list_differences(bound) == []
+    (store,) = (
+        site for site in execute_native(bound, ExecutionOptions()).sites if site.access.operation is Operation.STORE
+    )
+    assert store.sectors == 64 * 4 + (odd is not None)
 
 
 def _bind(launch: str) -> BoundLaunch:

@@ -46,7 +46,7 @@ def _bind(launch: str) -> BoundLaunch:
 def test_sampled_counts_are_near_those_of_all_blocks_and_say_what_they_are() -> None:
     bound = _bind("hashed<<<20000, 32>>>(f32[4096], work=20)")
     whole = execute_native(bound, ExecutionOptions(sample_above=None))
-    sampled = execute_native(bound, ExecutionOptions(sample_above=200_000))
+    sampled = execute_native(bound, ExecutionOptions(sample_above=2_000_000))
     assert whole.sampling is None
     assert {site.certainty for site in whole.sites} == {Certainty.EXACT}
     assert sampled.sampling is not None
@@ -63,7 +63,7 @@ def test_sampled_counts_are_near_those_of_all_blocks_and_say_what_they_are() -> 
 def test_what_all_sampled_blocks_do_alike_is_met_to_the_last_sector() -> None:
     bound = _bind("edges<<<(300, 9), 32>>>(f32[1024], work=30, n=1024)")
     whole = execute_native(bound, ExecutionOptions(sample_above=None))
-    sampled = execute_native(bound, ExecutionOptions(sample_above=50_000))
+    sampled = execute_native(bound, ExecutionOptions(sample_above=500_000))
     assert sampled.sampling is not None
     assert len(sampled.sampling.blocks) < 1500
     assert np.array_equal(sampled.issued, whole.issued)
@@ -75,7 +75,7 @@ def test_the_same_blocks_are_chosen_however_many_threads_run_them(monkeypatch: p
     found = []
     for cores in (1, 2, 7):
         monkeypatch.setattr("os.sched_getaffinity", lambda _, cores=cores: set(range(cores)), raising=False)
-        found += [(above, execute_native(bound, ExecutionOptions(sample_above=above))) for above in (None, 200_000)]
+        found += [(above, execute_native(bound, ExecutionOptions(sample_above=above))) for above in (None, 2_000_000)]
     for above, execution in found[2:]:
         first = next(each for limit, each in found if limit == above)
         assert (execution.sites, execution.sampling) == (first.sites, first.sampling)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.machine.native.plan import Crew
+    from sectorwise.machine.program import Step
 
     Blocks = npt.NDArray[np.int64]
 
@@ -28,6 +29,9 @@ SETTLED = 0.005
 """An estimate has settled when twice the blocks move no count by more than this, as a fraction."""
 
 _FIRST_SAMPLE = 64
+_ACCESS_WORK = 100
+"""A memory access takes as long as so many instructions that compute."""
+
 _LEAST_SHARE = 1e-3
 """Counts below this share of the greatest of their kind do not have to settle."""
 
@@ -76,7 +80,7 @@ def spread(blocks: Blocks) -> Blocks:
 def sample_blocks(crew: Crew, blocks: Blocks, most_work: int, report: Callable[[int], None] | None) -> Sampled | None:
     """An estimate from some of the blocks; None where running them all is less than `most_work`, or they are few.
 
-    Work is counted in warp instructions that compute something. The sample is doubled until the estimate settles, or
+    Work is counted as `ExecutionOptions` says. The sample is doubled until the estimate settles, or
     `most_work` is spent.
     """
     if len(blocks) < FEWEST_BLOCKS:
@@ -131,16 +135,15 @@ def _scale(counted: Counted, of: int, run: int) -> Counted:
 
 
 def _weigh_blocks(crew: Crew) -> npt.NDArray[np.int64]:
-    """How many instructions of each basic block compute something, or access memory."""
+    """What running each basic block costs a warp: its instructions that compute something, and its accesses."""
     relevant = crew.plan.relevant
-    weights = [
-        sum(
-            relevant is None or step.instruction.index in relevant or step.access is not None
-            for step in block.all_steps
-        )
-        for block in crew.translation.blocks.values()
-    ]
-    return np.asarray(weights, np.int64)
+
+    def weigh(step: Step) -> int:
+        if step.access is not None:
+            return _ACCESS_WORK
+        return int(relevant is None or step.instruction.index in relevant)
+
+    return np.asarray([sum(map(weigh, block.all_steps)) for block in crew.translation.blocks.values()], np.int64)
 
 
 def _work_of(counted: Counted, weights: npt.NDArray[np.int64]) -> int:

@@ -37,7 +37,7 @@ class L2Setup:
     """What the L2 model needs to know of the device and the launch.
 
     The L2 has `halves` of sets of `ways` lines, of which `proven_ways` at most are lines used again. `merge_share` is
-    the part of the requests for one line, by SMs of one of `gpcs` groups in the same tick, that travel together, up to
+    the part of the requests for one line, by SMs of one group in the same tick, that travel together, up to
     `merge_most` of them. A missed sector brings `fetch_bytes`, 32, 64 or 128, or what `hints` says of its instruction,
     up to 256. `l1_lifetimes_ticks` are quantiles of how long L1 keeps a line that is not used; empty: to the end.
     """
@@ -46,7 +46,6 @@ class L2Setup:
     halves: int
     ways: int
     proven_ways: int
-    gpcs: int
     merge_share: float
     merge_most: int
     fetch_bytes: int
@@ -102,6 +101,10 @@ class _State:
     setup: L2Setup
     sets: int
     halves: list[list[CacheSet]]
+    groups: list[int]
+    """The group of each SM."""
+    near: list[int]
+    """The half of the L2 that each SM is at."""
     flow: Flow
 
 
@@ -119,7 +122,8 @@ def simulate_l2(
     lines = window.gather(np.arange(window.blocks), lambda line: hash_lines(line) % parts == 0)
     sets = max(1, setup.size_bytes // setup.halves // LINE_BYTES // setup.ways // parts)
     halves = [[CacheSet(setup.ways, setup.proven_ways) for _ in range(sets)] for _ in range(setup.halves)]
-    state = _State(setup, sets, halves, Flow())
+    near = placement.group * setup.halves // (placement.group.max() + 1)
+    state = _State(setup, sets, halves, placement.group.tolist(), near.tolist(), Flow())
     if warmed_by is not None:
         _, before = _play(state, _order(lines, placement), roles, window.blocks)
         _push(state, warmed_by * (sum(before.kept_reads.values()) + before.kept_writes))
@@ -153,14 +157,15 @@ def _play(
             _write(state, instruction, line, sectors, home)
         elif wanted:
             _add(flow.filled, instruction, COUNT_OF_BITS[wanted])
-            gpc = sm % setup.gpcs
-            _add(flow.read, instruction, COUNT_OF_BITS[wanted] * _merge(asked, setup, (gpc, line), tick, wanted))
-            missed = _look_up(state, instruction, line, wanted, home, gpc * setup.halves // setup.gpcs)
+            group = state.groups[sm]
+            near = state.near[sm]
+            _add(flow.read, instruction, COUNT_OF_BITS[wanted] * _merge(asked, setup, (group, line), tick, wanted))
+            missed = _look_up(state, instruction, line, wanted, home, near)
             _add(flow.missed, instruction, missed)
             if missed and setup.fetch_of(instruction) == PAIR_BYTES:
                 # The neighbour is asked for by halves, and the L2 counts a sector for each.
                 _add(flow.read, instruction, 2)
-                _look_up(state, instruction, line ^ 1, 15, home, gpc * setup.halves // setup.gpcs)
+                _look_up(state, instruction, line ^ 1, 15, home, near)
             if missed:
                 fetched_at[line] = tick
             elif fetched_at.get(line) == tick:

@@ -1,0 +1,81 @@
+"""Measures, and writes docs/performance.md from it: `python -m benchmarks.write_page`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import platform
+from pathlib import Path
+
+from benchmarks.measure import describe_machine, measure_all
+from benchmarks.peers import compare_cubins, compare_transposes, list_versions
+from benchmarks.rows import describe_row, list_large_rows
+
+PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
+
+TEXT = """# Performance
+
+`python -m benchmarks.write_page` wrote this page on {today}: {machine}, Python {python}, {versions}.
+Times are medians of processor time (user and system, all threads); other work shared the machine, alone it is faster.
+
+## What commands and machine code take
+
+| | measured | goal |
+|---|---:|---:|
+{measured}
+
+## Launches that fill a GPU
+
+All measured launches of more than 70,000 threads, from the cubin to the analysis, each in a process of its own (its
+start aside). Blocks that are proven alike run once ([architecture.md](architecture.md)); `equal` compares every memory
+instruction with the profiler's counters.
+
+| launch | threads | seconds | MiB | counts | certainty |
+|---|---:|---:|---:|---|---|
+{rows}
+
+One is not exact: `t_softmax_rows` divides by a sum, and whether a quotient takes its slow path hangs on loaded values
+by way of MUFU.EX2, which is inexact: `assumed`. Its blocks are not proven alike for the same reason; all of them would
+take several seconds, so a sample of them runs: `sampled`. What is sampled there is equal to the counters all the same.
+The cubin kept of it was compiled again after the measurement: its instructions are others than those counted, around
+the same accesses.
+
+## Beside others
+
+One run, side by side, with the cache off. The tools answer different questions; the last column says which.
+
+| task | tool | seconds | what it tells |
+|---|---|---:|---|
+{peers}
+
+Numba's simulator runs one Python thread for each thread of the launch: launches of more than 16,384 threads are left
+out, as they take minutes. cuxray reads a cubin without a launch, so it cannot know what hangs on arguments, on loaded
+indices or on the block; it needs NVIDIA's nvdisasm and cuobjdump.
+"""
+
+
+def main() -> None:
+    """Measures everything, and writes the page."""
+    rows = []
+    for row in list_large_rows():
+        name, threads, seconds, mebibytes, *rest = describe_row(row).split(maxsplit=4)
+        counts, _, certainty = rest[0].partition(" ")
+        rows.append(f"| `{name}` | {threads} | {seconds} | {mebibytes} | {counts} | {certainty.strip()} |")
+    measured = [f"| {line.what} | {line.took} | {line.goal} |" for line in measure_all()]
+    peers = [
+        f"| {line.task} | {line.tool} | {line.took.removesuffix(' s')} | {line.tells} |"
+        for line in (*compare_transposes(), *compare_cubins())
+    ]
+    text = TEXT.format(
+        today=dt.datetime.now(dt.UTC).date().isoformat(),
+        machine=describe_machine(),
+        python=platform.python_version(),
+        versions=list_versions(),
+        measured="\n".join(measured),
+        rows="\n".join(rows),
+        peers="\n".join(peers),
+    )
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
