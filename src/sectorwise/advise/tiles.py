@@ -146,7 +146,9 @@ def _try_all(product: Product) -> list[TileCost]:
         depths = [8, 16, 32]
     costs = []
     for bm, bn, bk in combine(_SIDES, _SIDES, depths):
-        if bm >= 2 * product.m or bn >= 2 * product.n or (bk >= 2 * product.k):
+        least = _SIDES[0] if product.uses_tensor_cores else _SIDES[1]
+        wastes = ((bm, product.m, least), (bn, product.n, least), (bk, product.k, min(depths)))
+        if any(size >= 2 * extent and size > smallest for size, extent, smallest in wastes):
             continue
         few = -(-product.m // bm) * -(-product.n // bn) < product.device.sm_count
         for stages, split in combine(_STAGES if product.uses_tensor_cores else (1, 2), _SPLITS if few else (1,)):
