@@ -134,9 +134,10 @@ def _require_fit(product: Product, sizes: tuple[int, int, int, int], excess: tup
     if excess:
         bm, bn, bk, stages = sizes
         slices = round((bm + bn) * bk * product.element_bytes) * stages
+        rest = "" if any("slices" in text for text in excess) else f"; its slices take {slices:,} B"
         raise ArgumentError(
             f"a tile of {bm}x{bn}x{bk}x{stages} fits no SM of {product.device.name} ({product.device.id}): "
-            f"{'; '.join(excess)}; its slices take {slices:,} B"
+            f"{'; '.join(excess)}{rest}"
         )
 
 
