@@ -202,7 +202,7 @@ def judge_row(row: Row, change: Change | None = None, without: frozenset[Obstacl
         yield Judged(*where, quantity, predicted, measured, floor)
     if totals.get("time_ns", 0) > TIME_FROM_NS:
         time = estimate_time(bound, row.execution, row.held, traffic, without)
-        yield Judged(*where, "time", time.estimate_ns, totals["time_ns"], 0.0, guess_time(totals))
+        yield Judged(*where, "time", time.estimate_ns, totals["time_ns"], 0.0, guess_time(row))
 
 
 def compare_traffic(totals: dict[str, int], traffic: Traffic) -> Iterator[tuple[str, float, float, float]]:
@@ -227,11 +227,11 @@ def compare_traffic(totals: dict[str, int], traffic: Traffic) -> Iterator[tuple[
         yield quantity, value, totals.get(name, 0), DRAM_FLOOR_BYTES
 
 
-def guess_time(totals: dict[str, int]) -> float:
+def guess_time(row: Row) -> float:
     """The naive baseline: all sectors over DRAM's bandwidth, or all instructions issued without a gap."""
     roofline = draw_roofline(load_device("h200"))
-    sectors = totals.get("l2_theoretical_sectors", 0) + totals.get("l2_theoretical_sectors_local", 0)
+    sectors = sum(site.sectors + site.sectors_local for site in row.execution.sites)
     return max(
         SECTOR_BYTES * sectors / roofline.ceiling(Level.DRAM).per_ns,
-        totals["instructions"] / roofline.ceiling(Level.ISSUE).per_ns,
+        row.totals["instructions"] / roofline.ceiling(Level.ISSUE).per_ns,
     )

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 ADDRESS_CYCLES: Final = 16
 """What a step of a chase takes beside the load: the stated stalls of sixteen unrolled steps are 257 cycles."""
 
+CALM: Final = 0.3
+"""Loads of the memory that a request hardly notices; of several readings a stray one does not count."""
+
 STEADY_BUSY: Final = (0.35, 0.9)
 """Loads of the memory at which its queue shows: below it is noise, above it every reading errs."""
 
@@ -28,7 +31,7 @@ LANES: Final = 32
 class Constants:
     """What was measured on a GPU, in the words and units of `measurements`; clocks are those of the run.
 
-    `latency_cycles` are at `probabilities`. `pipes` are lanes a cycle and SM that each instruction of `PIPES` reached.
+    `latency_cycles` are at `probabilities`; the addition on one address is of whole numbers.
     """
 
     l1_cycles: float
@@ -42,12 +45,12 @@ class Constants:
     read_gbs: float
     copy_gbs: float
     l2_read_gbs: float
-    launch_ns: float
     block_start_ns: float
     block_turnaround_ns: float
     store_line_cycles: float
     lone_read_gbs: float
     same_address_ns: float
+    atomic_sectors_per_ns: float
 
 
 def fit_constants(readings: Iterable[Reading]) -> Constants:
@@ -59,10 +62,12 @@ def fit_constants(readings: Iterable[Reading]) -> Constants:
     found: dict[str, list[Reading]] = defaultdict(list)
     for reading in readings:
         found[reading.name].append(reading)
-    idle_cycles = _pick(found, "loaded_cycles", threads=0) - ADDRESS_CYCLES
-    clock_mhz = round(1000 * _pick(found, "loaded_cycles", threads=0) / _pick(found, "loaded_ns", threads=0))
-    clock_reads = _one(found, "timed_step_cycles_mean") - idle_cycles
     read_gbs = _most(found, "read_gbs")
+    calm = [place for place, each in enumerate(_all(found, "background_gbs")) if each.value < CALM * read_gbs]
+    idle_cycles = median(_all(found, "loaded_cycles")[place].value for place in calm) - ADDRESS_CYCLES
+    idle_ns = median(_all(found, "loaded_ns")[place].value for place in calm)
+    clock_mhz = round(1000 * (idle_cycles + ADDRESS_CYCLES) / idle_ns)
+    clock_reads = _one(found, "timed_step_cycles_mean") - idle_cycles
     chase = {reading.get("kib"): reading.value - ADDRESS_CYCLES for reading in _all(found, "chase_cycles")}
     steps = _all(found, "timed_step_cycles")
     return Constants(
@@ -72,23 +77,22 @@ def fit_constants(readings: Iterable[Reading]) -> Constants:
         probabilities=tuple(step.get("per_10000") / 10_000 for step in steps),
         latency_cycles=tuple(max(1.0, step.value - clock_reads) for step in steps),
         further_line_cycles=(_one(found, "wide_cycles") - ADDRESS_CYCLES - idle_cycles) / (LINES_OF_512_BYTES - 1),
-        queue_service_ns=_fit_queue(found, read_gbs),
+        queue_service_ns=_fit_queue(found, read_gbs, idle_ns),
         clock_mhz=clock_mhz,
         read_gbs=read_gbs,
         copy_gbs=_most(found, "copy_gbs"),
         l2_read_gbs=_most(found, "l2_read_gbs"),
-        launch_ns=_one(found, "launch_ns"),
         block_start_ns=_slope(found, "empty_blocks_ns", "blocks", threads=64),
         block_turnaround_ns=_slope(found, "empty_waves_ns", "waves"),
         store_line_cycles=_pick_last(found, "store_ns_a_request_and_sm", pitch_bytes=128) / LANES * clock_mhz / 1000,
         lone_read_gbs=max(r.value for r in _all(found, "lone_block_gbs") if r.get("pitch_bytes") >= 128),
         same_address_ns=_pick(found, "add_ns_a_lane", mask=0),
+        atomic_sectors_per_ns=1 / _all(found, "add_ns_a_lane")[-1].value,
     )
 
 
-def _fit_queue(found: Mapping[str, list[Reading]], read_gbs: float) -> float:
+def _fit_queue(found: Mapping[str, list[Reading]], read_gbs: float, idle_ns: float) -> float:
     """The service time whose queue makes a request wait as long as was seen, the median over steady loads."""
-    idle_ns = _pick(found, "loaded_ns", threads=0)
     services = []
     for loaded, background in zip(_all(found, "loaded_ns"), _all(found, "background_gbs"), strict=True):
         busy = background.value / read_gbs

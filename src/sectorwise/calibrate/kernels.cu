@@ -64,7 +64,6 @@ __device__ void load_memory(const char* units, unsigned mask, unsigned unit_byte
   if (threadIdx.x == 0 && blockIdx.x == 1) result->stream_ns = read_ns() - begin_ns;
 }
 
-struct alignas(4) Word4 { unsigned x; };
 extern "C" __global__ void chase_128(const char* units, unsigned mask, unsigned unit_bytes, int steps, unsigned seed, const float4* stream, Count words, int pause_cycles, Result* result, int* stop) {
   extern __shared__ int only_block_of_the_sm[];
   load_memory<unsigned>(units, mask, unit_bytes, steps, seed, stream, words, pause_cycles, result, stop);
@@ -199,33 +198,6 @@ extern "C" __global__ void place_blocks(unsigned* sm, Count* begin_ns, Count* en
     end_ns[blockIdx.x] = read_ns();
   }
 }
-
-// Hits in L1: each request of a warp touches 32 words, `pitch` apart, of a few kilobytes.
-template <class Word>
-__device__ void hit_l1(const char* in, unsigned pitch, int rounds, Result* result) {
-  const char* mine = in + threadIdx.x % 32 * pitch;
-  unsigned sum = 0;
-  for (int k = 0; k < 8; ++k) sum += first_word(*(const Word*)(mine + k * 16));
-  __syncthreads();
-  long begin = clock64();
-  for (int round = 0; round < rounds; ++round) {
-#pragma unroll
-    for (int k = 0; k < 8; ++k) {
-      unsigned v;
-      if (sizeof(Word) == 4) asm volatile("ld.global.ca.u32 %0, [%1];" : "=r"(v) : "l"(mine + k * 16));
-      if (sizeof(Word) == 8) { unsigned w; asm volatile("ld.global.ca.v2.u32 {%0,%1}, [%2];" : "=r"(v), "=r"(w) : "l"(mine + k * 16)); }
-      if (sizeof(Word) == 16) { unsigned x, y, z; asm volatile("ld.global.ca.v4.u32 {%0,%1,%2,%3}, [%4];" : "=r"(v), "=r"(x), "=r"(y), "=r"(z) : "l"(mine + k * 16)); }
-      sum += v;
-    }
-  }
-  __syncthreads();
-  long end = clock64();
-  if (threadIdx.x == 0 && blockIdx.x == 0) result->cycles = end - begin;
-  if (sum == 1) result->ns = 1;
-}
-extern "C" __global__ void hit_l1_4(const char* in, unsigned pitch, int rounds, Result* result) { hit_l1<unsigned>(in, pitch, rounds, result); }
-extern "C" __global__ void hit_l1_8(const char* in, unsigned pitch, int rounds, Result* result) { hit_l1<uint2>(in, pitch, rounds, result); }
-extern "C" __global__ void hit_l1_16(const char* in, unsigned pitch, int rounds, Result* result) { hit_l1<uint4>(in, pitch, rounds, result); }
 
 // Pipes: eight independent chains of one instruction.
 #define PIPE(name, type, text, constraint, ...)                                                     \

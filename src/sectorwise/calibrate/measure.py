@@ -39,7 +39,6 @@ PIPES: Final = (
     "sel",
 )
 INSTRUCTIONS_A_ROUND: Final = 64
-PITCHES: Final = (4, 8, 12, 16, 20, 32, 36, 64, 100, 128, 132, 256, 512, 1024)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,6 @@ def measure(gpu: Gpu, cubin: bytes) -> Iterator[Reading]:
         _measure_strides,
         _measure_blocks,
         _measure_atomics,
-        _measure_l1,
         _measure_pipes,
         _measure_places,
     ):
@@ -214,8 +212,6 @@ def _measure_strides(bench: _Bench) -> Iterator[Reading]:
 
 def _measure_blocks(bench: _Bench) -> Iterator[Reading]:
     gpu, sms = bench.gpu, bench.gpu.attributes["sm_count"]
-    launch = bench.prepare("do_nothing", Shape(1, 32), bench.result)
-    yield Reading("launch_ns", (), time_launch(gpu, launch, times=200))
     for blocks in (sms * 1024, sms * 4096):
         for threads in (64, 256, 1024):
             launch = bench.prepare("do_nothing", Shape(blocks, threads), bench.result)
@@ -237,16 +233,6 @@ def _measure_atomics(bench: _Bench) -> Iterator[Reading]:
         launch = bench.prepare("add_all", shape, bench.stream, pitch, mask, rounds)
         lanes = shape.blocks * shape.threads * rounds
         yield Reading("add_ns_a_lane", (("pitch", pitch), ("mask", mask)), time_launch(gpu, launch) / lanes)
-
-
-def _measure_l1(bench: _Bench) -> Iterator[Reading]:
-    """Cycles that requests take of an L1 that has everything."""
-    for width in (4, 8, 16):
-        for pitch in PITCHES:
-            if pitch % width == 0:
-                bench.prepare(f"hit_l1_{width}", Shape(1, 512), bench.units, pitch, 64, bench.result)()
-                cycles = bench.read_result()[0] / (64 * 8 * 16)
-                yield Reading("l1_cycles_a_request", (("width", width), ("pitch_bytes", pitch)), cycles)
 
 
 def _measure_pipes(bench: _Bench) -> Iterator[Reading]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from sectorwise.calibrate.driver import Gpu
     from sectorwise.calibrate.fit import Constants
+    from sectorwise.measurements import PaceBehaviour
 
 SOURCE: Final = "calibrate"
 _BITS_IN_BYTE: Final = 8
@@ -52,7 +53,7 @@ def write_device(gpu: Gpu, constants: Constants) -> str:
             {"operation": "read", "gbs": round(constants.read_gbs), "source": SOURCE},
         ],
         "memory_timing": _write_timing(constants, data),
-        "pace": _write_pace(constants),
+        "pace": _write_pace(constants, _find_pace()),
         "sources": data["sources"] | {SOURCE: {"title": title, "basis": "measured"}},
         "notes": [*data.get("notes", ()), f"what was not measured is that of {base}"],
     }
@@ -71,16 +72,24 @@ def _write_timing(constants: Constants, data: Mapping[str, Any]) -> dict[str, An
     }
 
 
-def _write_pace(constants: Constants) -> dict[str, Any]:
+def _write_pace(constants: Constants, base: PaceBehaviour) -> dict[str, Any]:
+    """The pace; what only a profiler sees is that of the device whose pace is known."""
     return {
         "source": SOURCE,
-        "launch_ns": round(constants.launch_ns),
+        "launch_ns": base.launch_ns,
         "block_start_ns": round(constants.block_start_ns, 3),
         "block_turnaround_ns": round(constants.block_turnaround_ns),
         "store_line_cycles": round(constants.store_line_cycles, 2),
         "lone_read_gbs": round(constants.lone_read_gbs),
         "same_address_ns": round(constants.same_address_ns, 3),
+        "same_address_float_ns": base.same_address_float_ns,
+        "atomic_sectors_per_ns": round(constants.atomic_sectors_per_ns, 1),
+        "l2_lone_per_ns": base.l2_lone_per_ns,
     }
+
+
+def _find_pace() -> PaceBehaviour:
+    return next(device.pace for device in list_devices() if device.pace is not None)
 
 
 def _find_base(gpu: Gpu) -> tuple[str, dict[str, Any]]:

@@ -81,13 +81,15 @@ def count_pipe_cycles(segment: Segment, cycles: Mapping[str, float]) -> dict[str
 _PIPES: Final[Mapping[str, frozenset[str]]] = {
     "fp32": frozenset({"FADD", "FMUL", "FFMA", "HADD2", "HMUL2", "HFMA2"}),
     "fp64": frozenset({"DADD", "DMUL", "DFMA", "DSETP", "DMNMX"}),
-    "special": frozenset({"MUFU", "F2F", "F2I", "I2F", "POPC", "FLO", "BREV", "F2FP", "FRND"}),
+    "special": frozenset({"MUFU", "F2F", "F2I", "I2F", "POPC", "FLO", "BREV", "FRND"}),
     "int": frozenset(
         {
-            "IADD3", "IADD", "IMAD", "IMUL", "LOP3", "SHF", "LEA", "ISETP", "FSETP", "IMNMX", "VIMNMX", "FMNMX", "SEL",
-            "FSEL", "PRMT", "VIADD", "PLOP3", "IABS", "IDP", "I2FP", "HSETP2", "HMNMX2", "SGXT", "BMSK",
+            "IADD3", "IADD", "LOP3", "SHF", "LEA", "ISETP", "FSETP", "IMNMX", "VIMNMX", "FMNMX", "SEL",
+            "FSEL", "PRMT", "VIADD", "VIADDMNMX", "VIMNMX3",
+            "PLOP3", "IABS", "F2FP", "IDP", "I2FP", "HSETP2", "HMNMX2", "SGXT", "BMSK",
         }
     ),
+    "multiply": frozenset({"IMAD", "IMUL"}),
     "memory": frozenset(
         {
             "LDG", "STG", "LDS", "STS", "LDL", "STL", "LD", "ST", "ATOM", "ATOMG", "ATOMS", "RED", "REDG", "LDSM",

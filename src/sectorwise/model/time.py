@@ -33,8 +33,17 @@ if TYPE_CHECKING:
 SECTOR_BYTES: Final = 32
 WARP_LANES: Final = 32
 SECTORS_IN_LINE: Final = 4
+LONE_SECTORS: Final = 1.5
+"""Sectors a line up to which a request is taken to ask for lone ones."""
+
 WRITES_MATTER: Final = 0.1
 """Bytes written over bytes read from which on DRAM is as fast as for a copy, not for reads alone."""
+
+SHARPNESS: Final = 4
+"""Two things that take equally long, and could go on beside each other, take a fifth longer than one."""
+
+SPREAD_LANES: Final = 4096
+"""Lanes on one address up to which atomics are taken to be spread over the L2, where they add to its other work."""
 
 _DATA_PIPES: Final = frozenset({"l1", "stores", "memory"})
 
@@ -67,9 +76,10 @@ NOTHING: Final[frozenset[Obstacle]] = frozenset()
 class Time:
     """How long a launch takes, caches cold, and why.
 
-    `estimate_ns` is `parts_ns["launch"]` and the longest of the others. `parts_ns` has `warps` (the warps' way through
-    their instructions, waiting and contending on their SM), `dram`, `l2` (all bytes at its full speed), `blocks`
-    (starting them all) and `atomics` (on one address). `bound` names the longest; of `warps` what holds them up:
+    `estimate_ns` is `parts_ns["launch"]` and the others together, of which the longest counts for most. `parts_ns` has
+    `warps` (the warps' way through their instructions, waiting and contending on their SM), `dram`, `l2` (all bytes at
+    its full speed), `blocks` (starting them all) and `atomics` (at the L2). `bound` names the longest; of `warps` what
+    holds them up:
     `latency`, `dram`, `issue`, or a pipe: `fp32`, `fp64`, `int`, `special`, `memory`, `l1`, `stores`.
     `instructions_ns` gives the warps' time to the instructions that hold them up, in proportion. `assumed` says what
     was borrowed.
@@ -143,17 +153,26 @@ def estimate_time(
         "warps": ledger.total(),
         **_bound_memory(device, pace, execution, traffic, without),
         "blocks": pace.block_start_ns * bound.launch.blocks_total,
-        "atomics": 0.0 if Obstacle.ATOMICS in without else pace.same_address_ns * traffic.hottest_lanes,
+        "atomics": 0.0 if Obstacle.ATOMICS in without else _bound_atomics(pace, execution, traffic),
     }
     longest = max((name for name in parts if name != "launch"), key=lambda name: parts[name])
+    # The L2's slices do both; the walk of the warps knows of DRAM's queue, not of theirs.
+    l2_ns = parts["l2"] + (parts["atomics"] if traffic.hottest_lanes < SPREAD_LANES else 0.0)
+    together = _join(max(parts["warps"], parts["dram"]), l2_ns, parts["atomics"], parts["blocks"])
     held_up = max(ledger.by_bound, key=lambda name: ledger.by_bound[name], default="latency")
     return Time(
-        estimate_ns=parts["launch"] + parts[longest],
+        estimate_ns=parts["launch"] + together,
         bound=held_up if longest == "warps" else longest,
         parts_ns=parts,
         instructions_ns=ledger.by_instruction,
         assumed=(*assumed, *(text for text in traffic.assumed if text not in assumed)),
     )
+
+
+def _join(*parts_ns: float) -> float:
+    """Times of things that go on beside each other: the longest, and more the nearer the others come to it."""
+    longest = max(parts_ns)
+    return longest * sum((part / longest) ** SHARPNESS for part in parts_ns) ** (1 / SHARPNESS) if longest else 0.0
 
 
 def _find_pace(device: DeviceSpec) -> tuple[PaceBehaviour, tuple[str, ...]]:
@@ -218,6 +237,8 @@ def _list_lanes(device: DeviceSpec) -> dict[str, float]:
         ("fp32", found.fp32_lanes, lender.fp32_lanes),
         ("fp64", found.fp64_lanes, lender.fp64_lanes),
         ("int", found.int_lanes, lender.int_lanes),
+        # Integer multiplies have a pipe of their own, of the width of the other integer pipe (measured on an H200).
+        ("multiply", found.int_lanes, lender.int_lanes),
         ("special", found.special_lanes, lender.special_lanes),
         ("memory", found.memory_lanes, lender.memory_lanes),
     ):
@@ -252,9 +273,9 @@ def _walk_segment(
     walk_ns = issue_ns if Obstacle.LATENCY in setting.without else walk.pass_ns
     if Obstacle.ISSUE in setting.without and walk_ns <= issue_ns:
         walk_ns = 0.0
-    pass_ns = max(walk_ns, pipe_ns)
+    pass_ns = _join(walk_ns, pipe_ns)
     if busiest in _DATA_PIPES:
-        pass_ns += min(walk_ns, pipe_ns) / max(1.0, warps / schedulers)
+        pass_ns = max(walk_ns, pipe_ns) + min(walk_ns, pipe_ns) / max(1.0, warps / schedulers)
     held_up = busiest if pipe_ns >= walk.pass_ns else {Bound.MEMORY: "dram"}.get(walk.bound, str(walk.bound))
     spent = times * segment.passes * pass_ns
     ledger.by_bound[held_up] = ledger.by_bound.get(held_up, 0.0) + spent
@@ -287,6 +308,24 @@ def _share_out(setting: _Setting, segment: Segment, held_up: str) -> dict[int, f
     return {index: weight / total for index, weight in weights.items() if weight}
 
 
+def _bound_atomics(pace: PaceBehaviour, execution: Execution, traffic: Traffic) -> float:
+    """Time in which the L2 works off all atomics: those on one address one by one, all of them sector by sector."""
+    atomics = {Operation.ATOMIC, Operation.REDUCTION}
+    sectors = sum(
+        site.sectors
+        for site in execution.sites
+        if site.access.operation in atomics and site.access.space is not Space.SHARED and site.unknown_because is None
+    )
+    floats = any(
+        name.startswith(("F16", "F32", "F64", "BF16"))
+        for site in execution.sites
+        if site.access.operation in atomics
+        for name in site.access.modifiers
+    )
+    one_by_one = pace.same_address_float_ns if floats else pace.same_address_ns
+    return max(one_by_one * traffic.hottest_lanes, sectors / pace.atomic_sectors_per_ns)
+
+
 def _bound_memory(
     device: DeviceSpec,
     pace: PaceBehaviour,
@@ -302,8 +341,23 @@ def _bound_memory(
     dense = traffic.dram_bytes_read - traffic.lone_bytes_read + traffic.dram_bytes_write
     lone_gbs = reads if Obstacle.LONE_FETCHES in without else min(reads, pace.lone_read_gbs)
     lone_ns = traffic.lone_bytes_read / lone_gbs
-    sectors = traffic.l2_sectors_read_from_sm + count_written(execution.sites)
+    stores = [site for site in execution.sites if site.access.operation is Operation.STORE]
+    sectors = traffic.l2_sectors_read_from_sm + count_written(stores)
+    dense_ns = SECTOR_BYTES * sectors / roofline.ceiling(Level.L2).per_ns
+    lone = _count_lone(execution, traffic)
     return {
         "dram": dense / (copies if mixed else reads) + lone_ns,
-        "l2": SECTOR_BYTES * sectors / roofline.ceiling(Level.L2).per_ns,
+        "l2": dense_ns + lone / pace.l2_lone_per_ns - lone * SECTOR_BYTES / roofline.ceiling(Level.L2).per_ns,
     }
+
+
+def _count_lone(execution: Execution, traffic: Traffic) -> float:
+    """Requests that reach the L2 for a single sector of a line."""
+    reached = {site.instruction: site.asked - site.l1_hits for site in traffic.sites}
+    asked = sum(site.asked - site.l1_hits for site in traffic.sites)
+    merged = traffic.l2_sectors_read_from_sm / asked if asked else 1.0
+    return sum(
+        min(1.0, merged) * reached.get(site.instruction, 0.0)
+        for site in execution.sites
+        if site.unknown_because is None and site.sectors and site.sectors < LONE_SECTORS * site.tag_requests
+    )

@@ -13,7 +13,7 @@ from sectorwise.errors import UnsupportedDeviceError
 from sectorwise.machine.forms import access_of
 from sectorwise.model.caches.l1 import simulate_l1
 from sectorwise.model.caches.l2 import Flow, L2Setup, simulate_l2
-from sectorwise.model.caches.lines import SECTOR_BYTES, name_role, read_hint
+from sectorwise.model.caches.lines import LINE_BYTES, SECTOR_BYTES, name_role, read_hint
 from sectorwise.model.caches.placement import place_blocks, split_evenly
 from sectorwise.model.caches.window import open_window
 from sectorwise.model.latency import MEASURED_DEVICE
@@ -242,18 +242,48 @@ def _fit_to_counts(flow: Flow, parts: _Parts) -> Flow:
     for instruction in (loads & parts.seen) - set(flow.asked):
         read[instruction] = asked[instruction] * (1 - parts.l1.hit_share(instruction)) * merged
         dram_read[instruction] = min(read[instruction], parts.window.count_distinct(instruction))
+    read_once = _cap_reads(parts, dram_read, {i: factor * flow.filled.get(i, 0.0) for i, factor in by_filled.items()})
+    dram_read = scale(dram_read, read_once)
     stores = [site for site in parts.sites if site.access.operation is Operation.STORE]
     by_stored = sum(_count_asked(site) for site in stores) / flow.stored if stores and flow.stored else 1.0
     return replace(
         flow,
         kept_writes=flow.kept_writes * by_stored,
+        dirtied=flow.dirtied * by_stored,
         dram_written=flow.dram_written * by_stored,
         read=read,
         crossed=scale(flow.crossed, by_asked),
-        kept_reads=scale(flow.kept_reads, by_asked),
+        kept_reads=scale(scale(flow.kept_reads, by_asked), read_once),
         dram_read=dram_read,
-        dram_lone=scale(flow.dram_lone, by_asked),
+        dram_lone=scale(scale(flow.dram_lone, by_asked), read_once),
     )
+
+
+def _cap_reads(parts: _Parts, dram_read: Mapping[int, float], reached: Mapping[int, float]) -> dict[int, float]:
+    """By how much to cut what instructions read from DRAM, so that a buffer that stays in the L2 is read once.
+
+    What the window's last blocks bring from a buffer is taken for what all later ones do; where places are random they
+    bring ever less. A buffer stays if less than half of the L2 passes, in the mean, between two uses of a sector.
+    """
+    lines = parts.window.lines
+    owner: dict[int, int] = {}
+    for number, each in enumerate(parts.bound.allocations):
+        first, last = each.base // LINE_BYTES, (each.base + each.size_bytes) // LINE_BYTES
+        inside = np.unique(lines.instruction[(lines.line >= first) & (lines.line <= last)]).tolist()
+        owner |= dict.fromkeys(inside, number)
+    sectors = {number: each.size_bytes / SECTOR_BYTES for number, each in enumerate(parts.bound.allocations)}
+    passing = sum(
+        min(sum(value for i, value in dram_read.items() if owner.get(i) == number), size)
+        for number, size in sectors.items()
+    )
+    cuts: dict[int, float] = {}
+    for number, size in sectors.items():
+        mine = {i: value for i, value in dram_read.items() if owner.get(i) == number}
+        uses = sum(reached.get(i, mine[i]) for i in mine) / size
+        together = sum(mine.values())
+        if together > size and passing / uses * SECTOR_BYTES < parts.bound.device.l2_bytes / 2:
+            cuts |= dict.fromkeys(mine, size / together)
+    return cuts
 
 
 def _count_asked(site: Site) -> float:
@@ -279,15 +309,28 @@ def _count_written(parts: _Parts, flow: Flow, *, whole: bool) -> float:
         return flow.dram_written * SECTOR_BYTES + (0.0 if parts.warm else before)
     if parts.warm:
         # Launch after launch, what is stored is written sooner or later, unless all of it stays where it is.
-        return flow.kept_writes * SECTOR_BYTES if kept > size else 0.0
-    stored = flow.kept_writes * SECTOR_BYTES
+        return flow.dirtied * SECTOR_BYTES if kept > size else 0.0
+    stored = min(flow.dirtied * SECTOR_BYTES, _size_written(parts))
     if kept <= size:
         return before
     first, second = parts.l2.first, parts.l2.second
     new = sum(second.kept_reads.values()) + second.kept_writes
     reused = max(0.0, sum(first.kept_reads.values()) + first.kept_writes - new) * SECTOR_BYTES
-    stays = max(0.0, size - reused) * second.kept_writes / new if new else 0.0
+    stays = max(0.0, size - reused) * min(1.0, second.dirtied / new) if new else 0.0
     return max(0.0, stored - stays) + before
+
+
+def _size_written(parts: _Parts) -> float:
+    """Bytes of the buffers that the window's blocks write, without which it is not known what they leave dirty."""
+    writers = [s.instruction for s in parts.sites if s.access.operation not in _LOADS]
+    lines = parts.window.lines
+    written = lines.line[np.isin(lines.instruction, writers)]
+    owners = [
+        each
+        for each in parts.bound.allocations
+        if ((written >= each.base // LINE_BYTES) & (written <= (each.base + each.size_bytes) // LINE_BYTES)).any()
+    ]
+    return float(sum(each.size_bytes for each in owners)) if owners else float("inf")
 
 
 def _extrapolate(first: Flow, second: Flow, rest: float) -> Flow:
@@ -308,6 +351,7 @@ def _extrapolate(first: Flow, second: Flow, rest: float) -> Flow:
         dram_lone=join(first.dram_lone, second.dram_lone),
         stored=first.stored + second.stored * (1 + rest),
         kept_writes=first.kept_writes + second.kept_writes * (1 + rest),
+        dirtied=first.dirtied + second.dirtied * (1 + rest),
         dram_written=first.dram_written + second.dram_written * (1 + rest),
     )
 

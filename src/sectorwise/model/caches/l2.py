@@ -70,7 +70,7 @@ class Flow:
     By instruction: `asked` by loads and atomics, `filled` from the L2 into L1s, `read` at the L2 after merging,
     `missed` there, `waited` those that find their line on its way from DRAM, asked for by another SM in the same tick;
     `crossed` from one half of the L2 to the other, `kept_reads` in the L2, `dram_read`, of which `dram_lone` in half
-    lines. `stored` by stores, `kept_writes` in the L2, `dram_written`.
+    lines. `stored` by stores, `kept_writes` in the L2, `dirtied` there where it was clean, `dram_written`.
     """
 
     asked: dict[int, float] = field(default_factory=dict)
@@ -84,6 +84,7 @@ class Flow:
     dram_lone: dict[int, float] = field(default_factory=dict)
     stored: float = 0.0
     kept_writes: float = 0.0
+    dirtied: float = 0.0
     dram_written: float = 0.0
 
 
@@ -217,6 +218,7 @@ def _scale(flow: Flow, parts: int) -> Flow:
         dram_lone=scale(flow.dram_lone),
         stored=flow.stored * parts,
         kept_writes=flow.kept_writes * parts,
+        dirtied=flow.dirtied * parts,
         dram_written=flow.dram_written * parts,
     )
 
@@ -307,6 +309,7 @@ def _keep(
         if evicted is not None:
             state.flow.dram_written += COUNT_OF_BITS[evicted.dirty]
     added = COUNT_OF_BITS[sectors & ~entry.sectors]
+    state.flow.dirtied += COUNT_OF_BITS[dirty & ~entry.dirty]
     entry.sectors |= sectors
     entry.dirty |= dirty
     return added

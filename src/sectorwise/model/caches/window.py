@@ -10,7 +10,7 @@ import numpy as np
 from sectorwise.launch.config import Contents
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.machine.numpy_engine import open_tally, run_blocks
-from sectorwise.model.caches.lines import MOST_LINES, SECTORS_IN_LINE, Lines, record_lines
+from sectorwise.model.caches.lines import MOST_LINES, SECTORS_IN_LINE, Lines, count_warps, record_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,6 +32,10 @@ WANTED_WAVES: Final = 4
 
 EARLY_REQUESTS: Final = 48
 """Memory requests of a warp after which a block's place is known well enough: every load of a first iteration."""
+
+
+LATE_REQUESTS: Final = 4_096
+"""The same for the few blocks that are followed further."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +190,7 @@ class _FirstPlaces:
     slots: npt.NDArray[np.int64]
     places: npt.NDArray[np.int64]
     requests: npt.NDArray[np.int32]
+    enough: int
 
     def on_request(
         self,
@@ -207,57 +212,99 @@ class _FirstPlaces:
             unseen = self.places[blocks, slot] < 0
             self.places[blocks[unseen], slot] = lines[unseen]
         here = np.unique(warps // self.warps_per_block)
-        if (self.requests[here] >= EARLY_REQUESTS * self.warps_per_block).all() and self._is_whole(here):
+        if (self.requests[here] >= self.enough * self.warps_per_block).all() and self._is_whole(here):
             raise _Seen
 
     def _is_whole(self, blocks: npt.NDArray[np.int64]) -> bool:
         """Whether all blocks of the batch are among those that issue now: none lags behind."""
         started = np.flatnonzero(self.requests)
-        return bool(np.isin(started[self.requests[started] < EARLY_REQUESTS * self.warps_per_block], blocks).all())
+        return bool(np.isin(started[self.requests[started] < self.enough * self.warps_per_block], blocks).all())
 
 
 def _place_blocks(bound: BoundLaunch, blocks: int) -> Window:
-    recorder = record_lines(bound, 0, 1)
+    grid = bound.launch.grid
+    # A block in the middle: those at the edges often do less.
+    chosen = min(blocks - 1, blocks // 2 + grid[0] // 2)
+    recorder = record_lines(bound, chosen, 1)
     quiet = _leave_noise_out(bound)
     whole = open_tally(quiet, ExecutionOptions(observers=(recorder,)))
-    run_blocks(whole, 0, 1)
+    run_blocks(whole, chosen, 1)
     lines = recorder.close()
     used = np.unique(lines.instruction)
     slots = np.full(len(bound.kernel.instructions), -1, np.int64)
     slots[used] = np.arange(used.size)
-    places = np.full((blocks, used.size), -1, np.int64)
-    warps = recorder.warps_per_block
-    step = max(1, 32768 // (32 * warps))
-    seen = _FirstPlaces(warps, slots, places, np.zeros(blocks, np.int32))
-    tally = open_tally(quiet, ExecutionOptions(observers=(seen,)))
-    for first in range(0, blocks, step):
+    step = max(1, 32768 // (32 * recorder.warps_per_block))
+    runs = [(first, min(step, blocks - first)) for first in range(0, blocks, step)]
+    places = _see_places(quiet, slots, runs, (blocks, used.size), EARLY_REQUESTS)
+    if (places[chosen] < 0).any():
+        _complete(quiet, slots, places, chosen)
+    return Window(blocks, lines, whole.issued * blocks, _find_shifts(lines, places, slots, chosen), slots)
+
+
+def _see_places(
+    bound: BoundLaunch, slots: npt.NDArray[np.int64], runs: list[tuple[int, int]], shape: tuple[int, int], requests: int
+) -> npt.NDArray[np.int64]:
+    """The first sector of each slot in each block, int64 [blocks, slots], -1 where it was not come to."""
+    places = np.full(shape, -1, np.int64)
+    seen = _FirstPlaces(count_warps(bound), slots, places, np.zeros(shape[0], np.int32), requests)
+    tally = open_tally(bound, ExecutionOptions(observers=(seen,)))
+    for first, count in runs:
         try:
-            run_blocks(tally, first, min(step, blocks - first))
+            run_blocks(tally, first, count)
         except _Seen:
             continue
-    return Window(blocks, lines, whole.issued * blocks, _find_shifts(lines, places, slots, used), slots)
+    return places
+
+
+def _complete(bound: BoundLaunch, slots: npt.NDArray[np.int64], places: npt.NDArray[np.int64], chosen: int) -> None:
+    """Fill in where blocks first touch what they come to late, where that moves evenly along the axes of the grid.
+
+    A few neighbours of the chosen block are followed further: one along each axis, and one along all of them, which
+    must lie where the others say.
+    """
+    x, y, _ = bound.launch.grid
+    strides = [(size, stride) for size, stride in ((x, 1), (y, x), (places.shape[0] // (x * y), x * y)) if size > 1]
+    moved = [chosen + stride if chosen + stride < places.shape[0] else chosen - stride for _, stride in strides]
+    corner = chosen + sum(other - chosen for other in moved)
+    if not 0 <= corner < places.shape[0]:
+        return
+    late = _see_places(bound, slots, [(block, 1) for block in {chosen, corner, *moved}], places.shape, LATE_REQUESTS)
+    steps = [(late[other] - late[chosen]) * (1 if other > chosen else -1) for other in moved]
+    signs = [1 if other > chosen else -1 for other in moved]
+    forecast = late[chosen] + sum(sign * step for sign, step in zip(signs, steps, strict=True))
+    even = (late[chosen] >= 0) & (late[corner] == forecast) & (late[moved] >= 0).all(axis=0)
+    blocks = np.arange(places.shape[0])
+    filled = np.repeat(late[chosen][None, :], places.shape[0], axis=0)
+    for (size, stride), step in zip(strides, steps, strict=True):
+        filled += ((blocks // stride % size) - chosen // stride % size)[:, None] * step[None, :]
+    for slot in np.flatnonzero(even & (places[chosen] < 0)):
+        places[:, slot] = filled[:, slot]
 
 
 def _find_shifts(
-    lines: Lines,
-    places: npt.NDArray[np.int64],
-    slots: npt.NDArray[np.int64],
-    used: npt.NDArray[np.int32],
+    lines: Lines, places: npt.NDArray[np.int64], slots: npt.NDArray[np.int64], chosen: int
 ) -> npt.NDArray[np.int64]:
-    """How many sectors each block's lines lie from those of block 0, by instruction.
+    """How many sectors each block's lines lie from those of the chosen block, by instruction.
 
     An instruction that a block comes to late lies as far as one that touched the same lines early; if there is none it
     is taken to touch memory of its own in each block.
     """
-    shifts = places - places[:1]
-    early = [slot for slot in range(used.size) if (places[:, slot] >= 0).all()]
-    spans = {slot: _find_span(lines.line[slots[lines.instruction] == slot]) for slot in range(used.size)}
-    for slot in range(used.size):
-        late = np.flatnonzero((places[:, slot] < 0) | (places[0, slot] < 0))
+    shifts = places - places[chosen]
+    count = places.shape[1]
+    known = [int((places[:, slot] >= 0).sum()) if places[chosen, slot] >= 0 else 0 for slot in range(count)]
+    spans = {slot: _find_span(lines.line[slots[lines.instruction] == slot]) for slot in range(count)}
+    for slot in range(count):
+        late = np.flatnonzero((places[:, slot] < 0) | (places[chosen, slot] < 0))
         if late.size:
             first, last = spans[slot]
-            alike = [other for other in early if spans[other][0] <= last and first <= spans[other][1]]
-            shifts[late, slot] = shifts[late, alike[0]] if alike else late * 4 * (last - first + 1)
+            alike = [
+                other
+                for other in range(count)
+                if known[other] > known[slot] and spans[other][0] <= last and first <= spans[other][1]
+            ]
+            best = max(alike, key=lambda other: known[other], default=None)
+            own = (late - chosen) * 4 * (last - first + 1)
+            shifts[late, slot] = own if best is None else np.where(places[late, best] >= 0, shifts[late, best], own)
     return shifts
 
 
