@@ -21,7 +21,7 @@ from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.choose import choose_frontend
 from sectorwise.frontends.cuda import CUDA, CudaFrontend
 from sectorwise.frontends.objects import Grid, ObjectLaunch
-from sectorwise.frontends.python_file import split_name
+from sectorwise.frontends.python_file import PythonFrontend, sketch_python_launches, split_name
 from sectorwise.jobs import Job, compile_kernel_object, compile_launches
 from sectorwise.launch.comments import find_launches
 from sectorwise.launch.config import LaunchConfig
@@ -286,7 +286,12 @@ def _explain_launches(path: Path, kernel: str | None) -> str:
     """How to give a launch; for a source with a comment for each of its kernels, to be filled in."""
     example = "kernel<<<grid, block>>>(f32[1024], n=5)"
     ways = f"{path}: no launch is known. Give one with --launch '{example}'"
-    outline = choose_frontend(path).outline(path)
+    frontend = choose_frontend(path)
+    outline = frontend.outline(path)
+    if isinstance(frontend, PythonFrontend):
+        calls = sketch_python_launches(outline.text or "") or ("kernel[grid](f32[1024], n=5)",)
+        python_comments = "".join(f"\n  # sectorwise: launch {call}" for call in calls)
+        return f"{path}: no launch is known. Give one with --launch, or as a comment in the source:{python_comments}"
     if outline.text is None:
         wanted = [_sketch(name, types) for name, types in outline.kernels.items() if types and kernel is not None]
         taken = "".join(f"\n  {sketch}" for sketch in wanted if kernel == sketch.partition("<<<")[0])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.cubin import read_cubin
+from sectorwise.errors import ArgumentError
 from sectorwise.frontends.compile_object import compile_object
 from sectorwise.frontends.library import LibraryFrontend
 from sectorwise.frontends.python_file import PythonFrontend, split_name
@@ -45,6 +46,8 @@ def compile_launches(
     Raises:
         SectorwiseError: one of its kinds, as the front end says.
     """
+    if variant is not None and not isinstance(frontend, PythonFrontend):
+        raise ArgumentError(f"{path}: configurations are those of autotuned Triton kernels; it has none")
     if isinstance(frontend, PythonFrontend):
         made = [each for config in configs for each in frontend.compile_launch(path, config, request.target, variant)]
         return _read_all(made, split_name(path)[0])

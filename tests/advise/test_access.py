@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import json
+import sys
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+import tensor_layouts
 
 import sectorwise as sw
 from sectorwise.advise.access import access, access_cpu
 from sectorwise.advise.expressions import evaluate
-from sectorwise.errors import ArgumentError
+from sectorwise.advise.tables import make_table
+from sectorwise.errors import ArgumentError, MissingToolError
 from sectorwise.layout.algebra import Layout
 from sectorwise.layout.swizzle import Swizzle, SwizzledLayout
 from tests.cli.commands import run
@@ -115,6 +119,15 @@ def test_layouts_and_swizzles_are_expressions_too() -> None:
         assert access(where, 16, space="shared", operation="matrix_load").wavefronts == 4
 
 
+def test_objects_of_tensor_layouts_are_layouts() -> None:
+    rows = tensor_layouts.Layout((8, 4), (128, 16))
+    assert access(rows, 16, space="shared").wavefronts == 32
+    swizzled = tensor_layouts.compose(tensor_layouts.Swizzle(3, 4, 3), rows)
+    assert access(swizzled, 16, space="shared").wavefronts == 4
+    with pytest.raises(ArgumentError, match="no layout by itself"):
+        access(tensor_layouts.Swizzle(3, 4, 3))
+
+
 def test_the_calculators_agree() -> None:
     addresses = (LANE * 20).ravel()
     assert access("i*20").sectors == access(addresses).sectors == sw.sectors(addresses)
@@ -161,6 +174,8 @@ def test_a_cpu_has_lines_of_64_bytes() -> None:
         ("i*4", {"mask": "j < 3"}, "mask: there is no name 'j'"),
         ("i*4", {"mask": 1 << 40}, "bits beyond lane 31"),
         ("i*4", {"warps": 0}, "warps is 0"),
+        ("i*4", {"unit": 0}, "unit is 0"),
+        ("i*4", {"unit": 1 << 40}, "unit is 1099511627776"),
         ("i.__class__", {}, "expected the end, got '.'"),
         ("__import__('os')", {}, "there is no name '__import__'"),
         ("(" * 80 + "i" + ")" * 80, {}, "more than 50 brackets"),
@@ -197,6 +212,15 @@ def test_the_document_and_the_errors_of_the_command(capsys: pytest.CaptureFixtur
     outcome = run(capsys, "access", "i*twelve")
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err.endswith("  i*twelve\n    ^^^^^^\n")
+
+
+def test_frames_need_pandas_and_get_the_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingToolError, match="pandas is not installed"):
+        access("i*12").to_dataframe()
+    monkeypatch.setitem(sys.modules, "pandas", SimpleNamespace(DataFrame=list))
+    assert access("i*12").to_dataframe() == access("i*12").to_records()
+    assert make_table("tiling").to_dataframe() == make_table("tiling").to_records()
 
 
 def test_results_become_records() -> None:

@@ -199,7 +199,7 @@ def test_mappings_of_a_square_weight_and_of_short_rows_rank_as_measured() -> Non
         "c_gemv_thread_a_column_4096": columns.find("a thread a column").cost.time_ns,
         "c_gemv_warp_a_row_14336": advise_gemv(14336, 4096).find("a warp a row, 16-byte loads").cost.time_ns,
         "c_gemv_short_warp_a_row": short.find("a warp a row, 16-byte loads").cost.time_ns,
-        "c_gemv_short_four_rows": short.find("4 rows a warp, 16-byte loads").cost.time_ns,
+        "c_gemv_short_four_rows": short.find("4 rows a warp").cost.time_ns,
     }
     assert_same_order(predicted, {name: measure_textbook(name) for name in predicted})
 
@@ -217,10 +217,16 @@ def test_a_thread_a_row_costs_what_was_counted() -> None:
 
 def test_short_rows_share_a_warp_and_large_batches_want_tensor_cores() -> None:
     short = advise_gemv(524_288, 64)
-    assert short.winner.name == "4 rows a warp, 16-byte loads"
+    assert short.winner.name == "4 rows a warp"
     assert advise_gemv(4096, 4096, batch=64).winner.name == "mma, prepacked weight"
     assert "mma" not in advise_gemv(4096, 4096, batch=1).winner.name
     assert advise_gemv(4096, 4096, "int4").find("a warp a row, 16-byte loads").load_bytes * 2 * 32 == 1024
+
+
+def test_mappings_that_fit_no_multiprocessor_are_left_out() -> None:
+    found = advise_gemv(1024, 1024, "int4", "KN")
+    assert "a thread 32 columns, K/32 fits no SM" in " ".join(str(found).split())
+    assert "a thread 32 columns, K/8" in {each.name for each in found.candidates}
 
 
 def test_prepacked_weights_are_a_permutation_in_fragment_order() -> None:

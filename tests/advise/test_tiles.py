@@ -178,6 +178,15 @@ def test_the_document_and_the_errors_of_the_command(capsys: pytest.CaptureFixtur
     assert run(capsys, "tile", 512, 512, 512, "--warp", "8,8").code == 2
 
 
+@pytest.mark.parametrize("dtype", ["fp16", "fp32", "int8"])
+@pytest.mark.parametrize("extents", [(1, 1, 1), (64, 8, 8), (100, 1000, 10_000), (1 << 20, 64, 64)])
+def test_every_shape_has_a_tile(extents: tuple[int, int, int], dtype: str) -> None:
+    plan = plan_tiles(*extents, dtype)
+    assert plan.winner.time_ns is not None
+    assert not plan.winner.spills
+    assert max(map(len, str(plan).splitlines())) <= 80
+
+
 def test_plans_become_records() -> None:
     records = plan_tiles(512, 512, 8192).to_records()
     assert records[0]["name"] == plan_tiles(512, 512, 8192).winner.name

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sectorwise.cli.main import COMMANDS
+from tests.cli.commands import run
 from tools.write_textbook import PAGE, SECTIONS, write_page
 
 if TYPE_CHECKING:
@@ -34,6 +35,14 @@ def test_commands_are_commands() -> None:
     for claim in CLAIMS:
         words = shlex.split(claim.command)
         assert words[0].startswith("tests/") or (words[0] == "sectorwise" and words[1] in COMMANDS), claim.code
+
+
+def test_quick_commands_run(capsys: pytest.CaptureFixture[str]) -> None:
+    refused = {"T3", "T11"}
+    for claim in CLAIMS:
+        words = shlex.split(claim.command)
+        if words[0] == "sectorwise" and words[1] != "advise":
+            assert run(capsys, *words[1:]).code == (2 if claim.code in refused else 0), claim.command
 
 
 def test_the_page_is_what_the_claims_say() -> None:

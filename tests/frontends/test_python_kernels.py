@@ -299,6 +299,28 @@ def test_launches_that_do_not_fit(call: dict[str, Any], error: type[Exception], 
         analyze(_kernel("scale"), **call)
 
 
+def test_without_a_launch_those_of_the_file_are_shown(tmp_path: Path) -> None:
+    path = tmp_path / "bare.py"
+    path.write_text(
+        "import triton\n@triton.autotune(configs=[], key=[])\n@triton.jit\ndef one(x_ptr, n, B: tl.constexpr): pass\n"
+        "@cuda.jit(fastmath=True)\ndef two(a, b): pass\ndef three(): pass\n"
+    )
+    with pytest.raises(LaunchError) as caught:
+        analyze(path)
+    assert str(caught.value).splitlines()[1:] == [
+        "  # sectorwise: launch one[grid](x_ptr, n, B=value)",
+        "  # sectorwise: launch two[blocks, threads](a, b)",
+    ]
+
+
+def test_configurations_are_tritons() -> None:
+    with pytest.raises(ArgumentError, match="configurations are those of autotuned Triton kernels"):
+        analyze(EXAMPLES / "transpose.cu", kernel="transpose_tile", config=0)
+    saxpy = find_kernel_object(EXAMPLES / "numba" / "kernels.py", "saxpy")
+    with pytest.raises(ArgumentError, match="there is no configuration 1: it is not autotuned"):
+        analyze(saxpy, grid=1, block=32, args=(1.0, sw.f32[32], sw.f32[32]), config=1)
+
+
 def test_files_that_are_of_no_use(tmp_path: Path) -> None:
     with pytest.raises(UnknownKernelError, match=r"'no_kernel' is no kernel; it has helper, scale, tuned, strided"):
         analyze(f"{KERNELS}::no_kernel", "no_kernel[1](1)")

@@ -46,6 +46,10 @@ def test_values(value: object, argument: object) -> None:
     assert read_value(value) == argument
 
 
+def test_every_public_name_is_there() -> None:
+    assert {name for name in sw.__all__ if not hasattr(sw, name)} == set()
+
+
 def test_arrays_keep_their_elements_and_their_shape() -> None:
     array = np.arange(12, dtype=np.float32).reshape(3, 4)
     buffer = _buffer(array, "a")

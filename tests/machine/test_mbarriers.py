@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sectorwise.machine.arrivals import WITH_TRANSACTIONS, WITHOUT_TRANSACTIONS, Arrivals, advance, arrive_in_turn
 from sectorwise.machine.execution import Certainty, FaultKind, Site
-from tests.machine.launching import Run, find_line, run
+from tests.machine.launching import Run, find_line, run, run_assembly
 
 SOURCE = r"""
 #define SHARED(p) ((unsigned)__cvta_generic_to_shared(p))
@@ -252,6 +252,38 @@ def test_tile_of_a_tensor_map_is_unknown_and_waited_for(target: str, late: int) 
     assert placed.unknown_because is not None
     assert "what a tensor map names is not known" in placed.unknown_because
     assert not any("hangs" in limitation.because for limitation in done.execution.limitations)
+
+
+STRANGE = (
+    "SYNCS.SOMETHING R2, R4",
+    "SYNCS.SOMETHING R2, [R4], R6",
+    "SYNCS.ARRIVE.TRANS64.A1T0 R2, [R4]",
+    "SYNCS.PHASECHK.TRANS64 P0",
+    "ARRIVES.LDGSTSBAR.64",
+    "UBLKCP.S.G [UR4]",
+    "UBLKCP.S.G",
+    "UBLKRED.G.S.ADD.F32.RN [UR4], [UR6]",
+    "UTMALDG.2D",
+    "UTMASTG",
+    "UTCBAR",
+    "STAS R2",
+)
+
+
+@pytest.mark.parametrize("text", STRANGE)
+def test_forms_that_nobody_has_seen_are_told_and_passed(text: str) -> None:
+    code = f"""
+      LDC.64 R8, c[0x0][0x210]
+      S2R R10, SR_LANEID
+      IMAD.WIDE.U32 R8, R10, 0x4, R8
+      {text}
+      STG.E desc[UR4][R8.64], R10
+      EXIT
+    """
+    done = run_assembly(code, "strange<<<1, 32>>>(i32[32])")
+    np.testing.assert_array_equal(done.output(0), np.arange(32))
+    said = {limitation.instruction for limitation in done.execution.limitations}
+    assert 3 in said or text.startswith(("SYNCS.ARRIVE", "UTCBAR"))
 
 
 def _start(count: int, *, transactions: bool) -> int:

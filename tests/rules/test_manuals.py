@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,6 +30,11 @@ def test_codes_and_names_are_distinct_and_in_order() -> None:
     assert len({rule.name for rule in RULES}) == len(RULES)
 
 
+def mask_numbers(message: str) -> str:
+    """Numbers that the model of the caches gives are held by its own tests; here the sentence counts."""
+    return re.sub(r"\d[\d,.]*", "#", message)
+
+
 @pytest.mark.parametrize("rule", RULES, ids=name_rule)
 def test_manual_has_every_section_and_fits_a_terminal(rule: Rule) -> None:
     assert list(read_sections(rule)) == SECTIONS
@@ -43,7 +49,8 @@ def test_example_is_found(rule: Rule, tmp_path: Path, snapshot: SnapshotAssertio
     assert found
     assert {finding.severity for finding in found} == {rule.severity}
     assert all(finding.location is not None for finding in found)
-    assert [(finding.code, finding.message, finding.advice) for finding in kernel.findings] == snapshot
+    hide = mask_numbers if rule.follows_caches else str
+    assert [(finding.code, hide(finding.message), finding.advice) for finding in kernel.findings] == snapshot
 
 
 @pytest.mark.parametrize("rule", RULES, ids=name_rule)

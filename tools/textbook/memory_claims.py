@@ -328,7 +328,7 @@ RECORDS = (
         "All fields of every record: array-of-structs wins.",
         "equal, where they are streamed",
         "Streaming takes the same time either way. Few records at random places: two sectors a record against one for each field.",
-        "sectorwise advise records --record 'x:f4,...' --touch '*' --access random",
+        "sectorwise advise records --record 'x:f4[12]' --touch '*' --access random",
         (
             Number(
                 "streamed, structs over arrays",
@@ -362,7 +362,7 @@ RECORDS = (
         "An array of structs of arrays needs inner blocks of 32.",
         "false",
         "32 bytes are enough for sectors, 64 for DRAM; 32 elements keep a warp's line whole.",
-        "sectorwise advise records --record 'x:f4,...' --touch x",
+        "sectorwise advise records --record 'x:f4[12]' --touch x0",
         (
             Number("sectors in blocks of 8", lambda: layouts("x").find("blocks of 8").sectors_per_warp, 4),
             Number("sectors in blocks of 4", lambda: layouts("x").find("blocks of 4").sectors_per_warp, 8),

@@ -15,9 +15,10 @@ from sectorwise.device import load_device
 from sectorwise.errors import ArgumentError
 from sectorwise.findings import Picture, Scene, show
 from sectorwise.layout.algebra import Layout
+from sectorwise.layout.interchange import from_tensor_layouts
 from sectorwise.layout.notation import parse_layout
 from sectorwise.layout.reader import open_reader
-from sectorwise.layout.swizzle import SwizzledLayout
+from sectorwise.layout.swizzle import Swizzle, SwizzledLayout
 from sectorwise.model.latency import MEASURED_DEVICE
 from sectorwise.rules.shapes import describe_shape, find_shape
 
@@ -34,6 +35,7 @@ _SECTOR_BYTES: Final = 32
 _MATRIX_LANES: Final = 8
 _CPU_LINE_BYTES: Final = 64
 _MOST_WARPS: Final = 4096
+_LARGEST_UNIT: Final = 4096
 SPACES: Final = ("global", "shared")
 OPERATIONS: Final = ("load", "store", "atomic", "matrix_load", "matrix_store")
 
@@ -139,9 +141,9 @@ def access(
     """What a global or shared access costs: `access("i*12")`, `access("(32,4):(4,128)", unit=4)`.
 
     `where` is an expression over `i` (the lane), `warp`, `thread` (32 warp + i) and `block`, a layout of the thread
-    index, or addresses [32] or [n, 32]; its value times `unit` is a byte offset from a place that 256 divides. `width`
-    bytes a lane; `mask` a condition over the same names, bits of lanes, or booleans. Raises `ArgumentError` with the
-    place in the text.
+    index (ours or one of tensor-layouts), or addresses [32] or [n, 32]; its value times `unit` is a byte offset from a
+    place that 256 divides. `width` bytes a lane; `mask` a condition over the same names, bits of lanes, or booleans.
+    Raises `ArgumentError` with the place in the text.
 
     >>> access("i*12").sectors
     12
@@ -152,7 +154,7 @@ def access(
         raise ArgumentError(f"space must be one of {', '.join(SPACES)}, got {space!r}")
     names = _name_lanes(warps, block)
     text, offsets = _find_offsets(where, names)
-    offsets = offsets * unit
+    offsets = offsets * _check_unit(unit)
     active = _find_mask(mask, names, offsets.shape)
     _require_no_negative(offsets, active)
     counts = (
@@ -201,7 +203,7 @@ def access_cpu(
         raise ArgumentError(f"width is {width}; it must be at least 1 byte")
     index = np.arange(count, dtype=np.int64)
     text, offsets = _find_offsets(where, {"i": index})
-    offsets = offsets.reshape(-1) * unit
+    offsets = offsets.reshape(-1) * _check_unit(unit)
     _require_no_negative(offsets, np.ones(offsets.shape, dtype=np.bool_))
     first, last = offsets // _CPU_LINE_BYTES, (offsets + width - 1) // _CPU_LINE_BYTES
     lines = {line for one, other in zip(first.tolist(), last.tolist(), strict=True) for line in range(one, other + 1)}
@@ -250,6 +252,12 @@ def describe_access(cost: AccessCost) -> list[str]:
     return [head, *lines, f"  efficiency  {100 * cost.efficiency:.4g} %"]
 
 
+def _check_unit(unit: int) -> int:
+    if not 1 <= unit <= _LARGEST_UNIT:
+        raise ArgumentError(f"unit is {unit}; it must be 1 to {_LARGEST_UNIT:,} bytes")
+    return unit
+
+
 def _name_lanes(warps: int, block: int) -> dict[str, Lanes]:
     if not 1 <= warps <= _MOST_WARPS:
         raise ArgumentError(f"warps is {warps}; it must be 1 to {_MOST_WARPS:,}")
@@ -262,10 +270,14 @@ def _find_offsets(where: str | Layout | SwizzledLayout | npt.ArrayLike, names: d
     if isinstance(where, str):
         if not _reads_as_layout(where):
             return where, evaluate(where, names)
-        layout: Layout | SwizzledLayout = parse_layout(where)
-        return where, _apply_layout(layout, names)
+        return where, _apply_layout(parse_layout(where), names)
     if isinstance(where, Layout | SwizzledLayout):
         return str(where), _apply_layout(where, names)
+    if type(where).__module__.partition(".")[0] == "tensor_layouts":
+        layout = from_tensor_layouts(where)
+        if isinstance(layout, Swizzle):
+            raise ArgumentError(f"{layout} is no layout by itself: compose it with one")
+        return str(layout), _apply_layout(layout, names)
     given = np.asarray(where)
     if given.dtype.kind not in "iu":
         raise ArgumentError(f"addresses must be integers, got {given.dtype}")

@@ -67,10 +67,18 @@ def advise_gemv(
     weight = make_weight(n, k, dtype, layout, batch)
     spec = load_device(device)
     make = list_row_ways if weight.layout == "NK" else list_column_ways
-    ways = [_judge(each, spec) for each in make(weight, spec)]
+    listed = make(weight, spec)
     saturates = find_saturation(weight, spec)
     if saturates is not None and batch >= saturates:
-        ways += [_judge(each, spec) for each in list_matrix_ways(weight, spec)]
+        listed += list_matrix_ways(weight, spec)
+    ways, refused = [], []
+    for each in listed:
+        try:
+            ways.append(_judge(each, spec))
+        except ArgumentError:
+            refused.append(f"{each.plan.name} fits no SM: too many registers or too much shared memory")
+    if not ways:
+        raise ArgumentError(f"no mapping fits an SM of {spec.name}: {'; '.join(refused)}")
     packing = describe_prepacking()
     return rank(
         f"y = W x, W [{', '.join(f'{extent:,}' for extent in ((n, k) if layout == 'NK' else (k, n)))}] "
@@ -78,7 +86,7 @@ def advise_gemv(
         ways,
         reason=_explain,
         detail=_describe,
-        notes=_conclude(weight, ways, spec, packing),
+        notes=(*_conclude(weight, ways, spec, packing), *refused),
     )
 
 

@@ -72,7 +72,7 @@ def list_row_ways(weight: Weight, device: DeviceSpec) -> list[Way]:
         plans.append(_plan_lanes_along_k(weight, "a warp a row, 16-byte loads", VECTOR_BYTES, 1, 1))
     else:
         rows = 1 << int(math.log2(whole / row_bytes))
-        plans.append(_plan_lanes_along_k(weight, f"{rows} rows a warp, 16-byte loads", VECTOR_BYTES, rows, 1))
+        plans.append(_plan_lanes_along_k(weight, f"{rows} rows a warp", VECTOR_BYTES, rows, 1))
         plans.append(_plan_lanes_along_k(weight, "a warp a row, 16-byte loads", VECTOR_BYTES, 1, 1))
     narrow = max(1, weight.dtype.bits // 8)
     if narrow < VECTOR_BYTES:

@@ -42,6 +42,9 @@ _STALL_CYCLES: Final = 2
 
 _DATA_PIPES: Final = frozenset({"l1", "stores", "memory"})
 _WRITES_MATTER: Final = 0.1
+_MANY_WAVES: Final = 16
+"""From so many waves on the last one is not walked by itself: it is a few percent of the time."""
+
 _SELDOM: Final = 0.05
 _DENSE_SECTORS: Final = 3
 """Lines of which fewer sectors are asked for are places of their own, as in `model.accesses`."""
@@ -176,8 +179,11 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
     bounds: dict[str, float] = {}
     walks: list[Concurrency] = []
     full, last = divmod(plan.blocks, waves.blocks_per_wave)
-    kinds = [(full, held.blocks_per_sm, waves.sm_count)] if full else []
-    kinds += [(1, -(-last // waves.sm_count), min(last, waves.sm_count))] if last else []
+    if full >= _MANY_WAVES:
+        kinds = [(waves.waves, held.blocks_per_sm, waves.sm_count)]
+    else:
+        kinds = [(float(full), held.blocks_per_sm, waves.sm_count)] if full else []
+        kinds += [(1.0, -(-last // waves.sm_count), min(last, waves.sm_count))] if last else []
     for times, blocks, sms in kinds:
         for steps, passes, repeats in ((plan.once, 1.0, False), (plan.loop, plan.passes, True)):
             if steps and passes:

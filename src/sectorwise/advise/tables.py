@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.advise.access import AccessCost, access
 from sectorwise.advise.dtypes import find_dtype
-from sectorwise.advise.tabulate import write_digits, write_size, write_table
+from sectorwise.advise.tabulate import make_frame, write_digits, write_size, write_table
 from sectorwise.device import list_devices, load_device, require_capability
 from sectorwise.errors import ArgumentError
 from sectorwise.layout.reader import suggest
@@ -78,9 +78,7 @@ class Table:
 
     def to_dataframe(self) -> Any:  # noqa: ANN401 - pandas is not installed where types are checked
         """A pandas DataFrame, a line for each row."""
-        from sectorwise.advise.tabulate import make_dataframe
-
-        return make_dataframe(self.rows)
+        return make_frame(self.to_records())
 
     def __str__(self) -> str:
         """At most 80 columns."""

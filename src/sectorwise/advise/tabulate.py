@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from sectorwise.errors import MissingToolError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 def make_records(rows: Iterable[object]) -> list[dict[str, object]]:
@@ -16,15 +18,18 @@ def make_records(rows: Iterable[object]) -> list[dict[str, object]]:
 
 def make_dataframe(rows: Iterable[object]) -> Any:  # noqa: ANN401 - pandas is not installed where types are checked
     """A pandas DataFrame with a line for each row; raises `MissingToolError` without pandas."""
-    import importlib
+    return make_frame(make_records(rows))
 
-    from sectorwise.errors import MissingToolError
+
+def make_frame(records: Sequence[Mapping[str, object]]) -> Any:  # noqa: ANN401 - as `make_dataframe`
+    """A pandas DataFrame with a line for each record; raises `MissingToolError` without pandas."""
+    import importlib
 
     try:
         pandas = importlib.import_module("pandas")
     except ImportError:
         raise MissingToolError("pandas is not installed: pip install pandas, or take to_records()") from None
-    return pandas.DataFrame(make_records(rows))
+    return pandas.DataFrame(records)
 
 
 def write_table(heads: Sequence[str], rows: Sequence[Sequence[str]], indent: int = 2, gap: str = "  ") -> list[str]:

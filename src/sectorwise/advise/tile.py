@@ -169,7 +169,7 @@ def make_tile(
         thread = thread or (8, 8) if bm * bn >= 128 * 64 else thread or (4, 4)
         warp = warp or (thread[0] * 4, thread[1] * 8)
     if warp is None:
-        warp = _choose_warp(bm, bn, threads or _choose_threads(bm, bn))
+        warp = _choose_warp(bm, bn, (threads,) if threads else (_choose_threads(bm, bn), 64, 32))
     if bm % warp[0] or bn % warp[1]:
         raise ArgumentError(f"a block of {bm}x{bn} is no whole number of warp tiles of {warp[0]}x{warp[1]}")
     return Tile(bm, bn, bk, stages, bm * bn // (warp[0] * warp[1]) * WARP_LANES, warp, thread, group_rows, split)
@@ -265,18 +265,22 @@ def _choose_threads(bm: int, bn: int) -> int:
     return next((threads for threads in (128, 256, 512) if bm * bn <= 128 * threads), 512)
 
 
-def _choose_warp(bm: int, bn: int, threads: int) -> tuple[int, int]:
-    """The division of a block into warps that reads shared memory least."""
-    warps = threads // WARP_LANES
-    shapes = [
-        (bm // rows, bn * rows // warps)
-        for rows in range(1, warps + 1)
-        if warps % rows == 0 and bm % rows == 0 and bn % (warps // rows) == 0
-    ]
-    usable = [shape for shape in shapes if shape[0] % 16 == 0 and shape[1] % 8 == 0]
-    if not usable:
-        raise ArgumentError(f"a block of {bm}x{bn} divides into no {warps} warp tiles of multiples of 16x8")
-    return min(usable, key=lambda shape: 1 / shape[0] + 1 / shape[1])
+def _choose_warp(bm: int, bn: int, threads: tuple[int, ...]) -> tuple[int, int]:
+    """The division of a block into warps that reads shared memory least, by the first number of threads that can.
+
+    Warp tiles are multiples of 16 x 8, the least of a matrix instruction.
+    """
+    for number in threads:
+        warps = number // WARP_LANES
+        shapes = [
+            (bm // rows, bn * rows // warps)
+            for rows in range(1, warps + 1)
+            if warps % rows == 0 and bm % rows == 0 and bn % (warps // rows) == 0
+        ]
+        usable = [shape for shape in shapes if shape[0] % 16 == 0 and shape[1] % 8 == 0]
+        if usable:
+            return min(usable, key=lambda shape: 1 / shape[0] + 1 / shape[1])
+    raise ArgumentError(f"a block of {bm}x{bn} divides into no warp tiles of multiples of 16x8")
 
 
 def _find_boundaries(product: Product, tile: Tile, dram_bytes: float) -> tuple[Boundary, ...]:

@@ -134,9 +134,10 @@ def _require_fit(product: Product, sizes: tuple[int, int, int, int], excess: tup
     if excess:
         bm, bn, bk, stages = sizes
         slices = round((bm + bn) * bk * product.element_bytes) * stages
+        rest = "" if any("slices" in text for text in excess) else f"; its slices take {slices:,} B"
         raise ArgumentError(
             f"a tile of {bm}x{bn}x{bk}x{stages} fits no SM of {product.device.name} ({product.device.id}): "
-            f"{'; '.join(excess)}; its slices take {slices:,} B"
+            f"{'; '.join(excess)}{rest}"
         )
 
 
@@ -146,7 +147,9 @@ def _try_all(product: Product) -> list[TileCost]:
         depths = [8, 16, 32]
     costs = []
     for bm, bn, bk in combine(_SIDES, _SIDES, depths):
-        if bm >= 2 * product.m or bn >= 2 * product.n or (bk >= 2 * product.k):
+        least = _SIDES[0] if product.uses_tensor_cores else _SIDES[1]
+        wastes = ((bm, product.m, least), (bn, product.n, least), (bk, product.k, min(depths)))
+        if any(size >= 2 * extent and size > smallest for size, extent, smallest in wastes):
             continue
         few = -(-product.m // bm) * -(-product.n // bn) < product.device.sm_count
         for stages, split in combine(_STAGES if product.uses_tensor_cores else (1, 2), _SPLITS if few else (1,)):

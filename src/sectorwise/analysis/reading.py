@@ -49,7 +49,8 @@ def read_analysis(path: Path) -> data.Analysis:
     try:
         found: data.Analysis = _restore(data.Analysis, document, "")
     except _UnfitError as error:
-        raise ArgumentError(f"{path} is no whole document of schema {data.SCHEMA!r}: {error}") from None
+        way = "`sectorwise check SOURCE --format json` writes a whole one"
+        raise ArgumentError(f"{path} is no whole document of schema {data.SCHEMA!r}: {error}; {way}") from None
     return found
 
 

@@ -26,6 +26,8 @@ def compile_object(kernel: object, launch: ObjectLaunch, target: str) -> tuple[O
     """
     if is_triton_kernel(kernel):
         return compile_triton(kernel, launch, target)
+    if launch.config is not None:
+        raise ArgumentError(f"{launch.origin}: there is no configuration {launch.config}: it is not autotuned")
     if is_numba_kernel(kernel):
         return compile_numba(kernel, launch, target)
     if is_cupy_kernel(kernel):

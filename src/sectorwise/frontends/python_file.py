@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import re
 import sys
 import traceback
 from dataclasses import dataclass
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from sectorwise.launch.config import LaunchConfig
 
 _SEPARATOR = "::"
+_JIT = re.compile(r"\b(?:triton|cuda)\.jit\b|^jit\b")
 _EXTRAS = ("triton", "numba", "cupy", "torch")
 
 
@@ -74,6 +77,29 @@ def split_name(path: Path) -> tuple[Path, str | None]:
     """Return the file, and the kernel's name of `file.py::name`, None where there is none."""
     file, separator, name = str(path).rpartition(_SEPARATOR)
     return (Path(file), name) if separator else (path, None)
+
+
+def sketch_python_launches(text: str) -> tuple[str, ...]:
+    """Return a launch to fill in for each function with a decorator of Triton or Numba, from the text alone."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return ()
+    sketches = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            decorators = [ast.unparse(each) for each in node.decorator_list]
+            shape = "grid" if any("triton" in each or "autotune" in each for each in decorators) else "blocks, threads"
+            if any(_JIT.search(each) for each in decorators):
+                sketches.append(
+                    f"{node.name}[{shape}]({', '.join(_sketch_parameter(each) for each in node.args.args)})"
+                )
+    return tuple(sketches)
+
+
+def _sketch_parameter(parameter: ast.arg) -> str:
+    is_constant = parameter.annotation is not None and "constexpr" in ast.unparse(parameter.annotation)
+    return f"{parameter.arg}=value" if is_constant else parameter.arg
 
 
 def find_kernel_object(file: Path, name: str) -> object:

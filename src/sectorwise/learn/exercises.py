@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 import tomllib
 from dataclasses import dataclass
 from functools import cache
@@ -55,14 +56,22 @@ class Verdict:
         return self.wrong is None and self.after is not None and self.after <= self.exercise.most
 
     def __str__(self) -> str:
-        """In words."""
+        """In words, at most 80 columns."""
+        return "\n".join(
+            line for text in self._list_texts() for line in textwrap.wrap(text, 80, subsequent_indent="  ")
+        )
+
+    def _list_texts(self) -> list[str]:
         name = self.exercise.total.replace("_", " ")
         if self.wrong is not None:
-            return f"{self.exercise.name}: not yet. {self.wrong[0].upper()}{self.wrong[1:]}."
+            return [f"{self.exercise.name}: not yet. {self.wrong[0].upper()}{self.wrong[1:]}."]
         counts = f"{name}: {self.before:,} before, {self.after:,} now, {self.exercise.most:,} at most"
         if self.passed:
-            return f"{self.exercise.name}: solved. The outputs are equal; {counts}."
-        return f"{self.exercise.name}: not yet. The outputs are equal, but {counts}.\nHint: {self.exercise.hint}"
+            return [f"{self.exercise.name}: solved. The outputs are equal; {counts}."]
+        return [
+            f"{self.exercise.name}: not yet. The outputs are equal, but {counts}.",
+            f"Hint: {self.exercise.hint}",
+        ]
 
 
 @cache

@@ -173,6 +173,7 @@ def ask_int4(random: Random) -> Question:
             "takes several rows a warp so that x stays in registers, packs offline for unpacking, or uses mma",
         ),
         ("What is prepacked offline? The order in which lanes unpack, so that a lane's fragment is one 16-byte load.",),
+        access("i*16", 16).picture,
     )
 
 

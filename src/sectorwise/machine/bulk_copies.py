@@ -50,7 +50,11 @@ def run_bulk_copy(batch: Batch, frame: Frame, window: Window, instruction: Instr
     if instruction.opcode.startswith("UTMA"):
         _copy_tile(batch, frame, window, instruction, taken)
         return behind
-    places, size = _registers(instruction)
+    places = _name_places(instruction)
+    size = next((operand for operand in reversed(instruction.operands) if isinstance(operand, Register)), None)
+    if len(places) < 2 or size is None:
+        batch.tally.limitations[instruction.index, f"{instruction.text}: this form is not known"] = None
+        return behind
     ways = tuple(name for name in instruction.modifiers if name in ("S", "G"))
     said = f"{instruction.opcode}: a copy of a whole range; its requests are not counted"
     batch.tally.limitations[instruction.index, said] = None
@@ -92,12 +96,13 @@ def _complete(
 
 def store_async(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int:
     """STAS [R.64], S: stores to shared memory, its own or a peer's, and tells the mbarrier in R's second word."""
-    place = next(operand for operand in instruction.operands if isinstance(operand, Address))
-    source = next(operand for operand in reversed(instruction.operands) if isinstance(operand, Register))
+    place = next((operand for operand in instruction.operands if isinstance(operand, Address)), None)
+    source = next((operand for operand in reversed(instruction.operands) if isinstance(operand, Register)), None)
+    if place is None or place.base is None or source is None:
+        batch.tally.limitations[instruction.index, f"{instruction.text}: this form is not known"] = None
+        return instruction.index + 1
     width = next((int(name) // 8 for name in instruction.modifiers if name in ("64", "128")), 4)
     target, lanes = place.base, unpack(taken)
-    if target is None:
-        return instruction.index + 1
     said = f"{instruction.opcode}: a store that a barrier waits for; its requests are not counted"
     batch.tally.limitations[instruction.index, said] = None
     addresses, barrier = (window.read(register_slot(target) + k).astype(np.int64) for k in (0, 1))
@@ -112,9 +117,7 @@ def store_async(batch: Batch, frame: Frame, window: Window, instruction: Instruc
 
 def arrive_for_tensor_cores(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int:
     """UTCBAR: arrives once at an mbarrier for tensor cores, which are done at once."""
-    place = next(operand for operand in instruction.operands if isinstance(operand, Address))
-    register = place.base or place.uniform
-    if register is not None:
+    for register in _name_places(instruction)[:1]:
         cells, lanes = _barrier_words(batch, frame, window, instruction, taken, register)
         if cells is not None:
             one = np.ones(int(lanes.sum()), np.int64)
@@ -122,12 +125,10 @@ def arrive_for_tensor_cores(batch: Batch, frame: Frame, window: Window, instruct
     return instruction.index + 1
 
 
-def _registers(instruction: Instruction) -> tuple[tuple[Register, Register], Register]:
-    """What names target and source, and the size."""
+def _name_places(instruction: Instruction) -> tuple[Register, ...]:
+    """The registers that name target and source."""
     named = [operand.base or operand.uniform for operand in instruction.operands if isinstance(operand, Address)]
-    found = [register for register in named if register is not None]
-    size = next(operand for operand in reversed(instruction.operands) if isinstance(operand, Register))
-    return (found[0], found[1]), size
+    return tuple(register for register in named if register is not None)
 
 
 def _following(register: Register) -> Register:
@@ -145,7 +146,7 @@ def _row_places(frame: Frame, window: Window, way: str, register: Register) -> L
     return low if way == "S" else low | _row_words(frame, window, register, 1) << 32
 
 
-def _is_unknown(window: Window, ways: tuple[str, ...], places: tuple[Register, Register], size: Register) -> bool:
+def _is_unknown(window: Window, ways: tuple[str, ...], places: tuple[Register, ...], size: Register) -> bool:
     level = window.taints.get(register_slot(size))
     for way, register in zip(ways, places, strict=False):
         level = join(level, window.taints.get(register_slot(register)))
@@ -214,10 +215,10 @@ def _copy_tile(batch: Batch, frame: Frame, window: Window, instruction: Instruct
     if instruction.opcode != "UTMALDG":
         return
     batch.tally.origins.setdefault(instruction.index, "what a tensor map names is not known")
-    place = next(operand for operand in instruction.operands if isinstance(operand, Address))
-    target = place.base or place.uniform
-    if target is None or _is_unknown(window, ("S",), (target, target), _following(target)):
+    targets = _name_places(instruction)[:1]
+    if not targets or _is_unknown(window, ("S",), targets, _following(targets[0])):
         return
+    target = targets[0]
     starts, barrier = _row_words(frame, window, target), _row_words(frame, window, _following(target))
     if not instruction.has("MULTICAST") or batch.clusters is None:
         _stain_tile(batch, frame, taken != 0, starts, _release(batch, frame, instruction, taken != 0, barrier))

@@ -50,7 +50,11 @@ def run_mbarrier(batch: Batch, frame: Frame, window: Window, step: Step, taken: 
     if instruction.has("CCTL"):
         return behind
     lanes = unpack(taken)
-    cells, valid = find_words(batch, frame, window, instruction, _address_of(instruction), lanes)
+    address = next((operand for operand in instruction.operands if isinstance(operand, Address)), None)
+    if address is None:
+        mark_results_unknown(batch.tally, window, step, lanes, f"{instruction.text}: this form is not known")
+        return behind
+    cells, valid = find_words(batch, frame, window, instruction, address, lanes)
     if cells is None:
         mark_results_unknown(batch.tally, window, step, lanes, "which mbarrier it means is not known")
         return behind
@@ -123,12 +127,9 @@ def note_words(batch: Batch, before: npt.NDArray[np.uint64], after: npt.NDArray[
         batch.memory.watched = False
 
 
-def _address_of(instruction: Instruction) -> Address:
-    return next(operand for operand in instruction.operands if isinstance(operand, Address))
-
-
 def _last_register(instruction: Instruction) -> Register:
-    return next(operand for operand in reversed(instruction.operands) if isinstance(operand, Register))
+    none = Register(ZERO_REGISTER)
+    return next((operand for operand in reversed(instruction.operands) if isinstance(operand, Register)), none)
 
 
 def _read(frame: Frame, window: Window, register: Register, step: int = 0) -> npt.NDArray[np.int64]:

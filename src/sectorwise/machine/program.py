@@ -225,10 +225,10 @@ def _address_slots(instruction: Instruction) -> tuple[int, ...]:
     access = access_of(instruction)
     is_short = access is not None and access.space in (Space.SHARED, Space.LOCAL)
     # The first address of a copy is its target in shared memory: one register.
-    target = instruction.operands[0] if access is not None and access.operation is Operation.ASYNC_COPY else None
-    for operand in instruction.operands:
+    copies = access is not None and access.operation is Operation.ASYNC_COPY
+    for place, operand in enumerate(instruction.operands):
         if isinstance(operand, Address):
-            is_word = is_short or operand is target
+            is_word = is_short or (copies and place == 0)
             for register in (operand.base, operand.uniform):
                 if register is not None and register.index != ZERO_REGISTER:
                     first = register_slot(register)
