@@ -53,4 +53,4 @@ def test_time_is_within_the_goal_in_the_median_and_beats_the_naive_guess_two_to_
     guesses = [abs((each.baseline or 0) - each.measured) / each.measured for each in apart]
     assert median(guesses) > 2 * median(each.error for each in apart)
     everything = [each for each in read_predictions() if each.quantity == "time"]
-    assert correlate_ranks([e.predicted for e in everything], [e.measured for e in everything]) > 0.9
+    assert correlate_ranks([e.predicted for e in everything], [e.measured for e in everything]) > 0.97
