@@ -6,6 +6,7 @@ from statistics import median
 
 import pytest
 
+from sectorwise.analysis.describe_pace import TIME_ERROR
 from tools.judge_rows import judge_row, open_rows
 from tools.model_errors import (
     DOCUMENT,
@@ -54,3 +55,5 @@ def test_time_is_within_the_goal_in_the_median_and_beats_the_naive_guess_two_to_
     assert median(guesses) > 2 * median(each.error for each in apart)
     everything = [each for each in read_predictions() if each.quantity == "time"]
     assert correlate_ranks([e.predicted for e in everything], [e.measured for e in everything]) > 0.97
+    assert round(median(each.error for each in everything), 2) == TIME_ERROR.median
+    assert TIME_ERROR.source.startswith(f"{len(everything)} launches")
