@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 DEFAULT_FETCH_BYTES: Final = 64
 
+STAYS: Final = 2 / 3
+"""The part of the L2 of which lines stay whatever their order: 32 MiB read twice do, 44 only in part (k_l2_twice_*)."""
+
 _LOADS: Final = frozenset({Operation.LOAD, Operation.ASYNC_COPY})
 _CACHED_SPACES: Final = frozenset({Space.GLOBAL, Space.GENERIC, Space.LOCAL})
 
@@ -263,7 +266,8 @@ def _cap_reads(parts: _Parts, dram_read: Mapping[int, float], reached: Mapping[i
     """By how much to cut what instructions read from DRAM, so that a buffer that stays in the L2 is read once.
 
     What the window's last blocks bring from a buffer is taken for what all later ones do; where places are random they
-    bring ever less. A buffer stays if less than half of the L2 passes, in the mean, between two uses of a sector.
+    bring ever less. A buffer stays if it and what else passes between two uses of a sector, in the mean,
+    fill less than `STAYS` of the L2.
     """
     lines = parts.window.lines
     owner: dict[int, int] = {}
@@ -281,7 +285,8 @@ def _cap_reads(parts: _Parts, dram_read: Mapping[int, float], reached: Mapping[i
         mine = {i: value for i, value in dram_read.items() if owner.get(i) == number}
         uses = sum(reached.get(i, mine[i]) for i in mine) / size
         together = sum(mine.values())
-        if together > size and passing / uses * SECTOR_BYTES < parts.bound.device.l2_bytes / 2:
+        between = size + (passing - min(together, size)) / max(1.0, uses)
+        if together > size and between * SECTOR_BYTES < STAYS * parts.bound.device.l2_bytes:
             cuts |= dict.fromkeys(mine, size / together)
     return cuts
 

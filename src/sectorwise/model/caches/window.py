@@ -289,7 +289,7 @@ def _find_shifts(
     An instruction that a block comes to late lies as far as one that touched the same lines early; if there is none it
     is taken to touch memory of its own in each block.
     """
-    shifts = places - places[chosen]
+    shifts: npt.NDArray[np.int64] = places - places[chosen]
     count = places.shape[1]
     known = [int((places[:, slot] >= 0).sum()) if places[chosen, slot] >= 0 else 0 for slot in range(count)]
     spans = {slot: _find_span(lines.line[slots[lines.instruction] == slot]) for slot in range(count)}
