@@ -113,7 +113,7 @@ function describeCoverage(kernel) {
 
 function drawTiles(kernel) {
   const totals = kernel.totals;
-  const tile = (name, value, unit, note, bad) => h("div", { class: "tile" }, h("dl", {}, h("dt", {}, name), h("dd", {}, value, unit ? h("small", {}, " " + unit) : null)), note ? h("div", { class: "note" + (bad ? " bad" : "") }, note) : null);
+  const tile = (name, value, unit, note, bad) => h("div", { class: "tile" }, h("dl", {}, h("dt", {}, name), h("dd", {}, h("span", { class: "value" }, value), unit ? h("small", {}, " " + unit) : null)), note ? h("div", { class: "note" + (bad ? " bad" : "") }, note) : null);
   const efficiency = (real, ideal) => (real ? `${percent(ideal / real)} of them needed` : "");
   const bound = kernel.time ? data.words.bounds[kernel.time.bound] || kernel.time.bound : "";
   const shared = kernel.resources.static_shared_bytes + kernel.launch.dynamic_shared_bytes;
