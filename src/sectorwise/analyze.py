@@ -22,6 +22,7 @@ from sectorwise.frontends.choose import choose_frontend
 from sectorwise.frontends.cuda import CUDA, CudaFrontend
 from sectorwise.frontends.objects import Grid, ObjectLaunch
 from sectorwise.frontends.python_file import PythonFrontend, sketch_python_launches, split_name
+from sectorwise.frontends.signatures import find_template_parameters
 from sectorwise.jobs import Job, compile_kernel_object, compile_launches
 from sectorwise.launch.comments import find_launches
 from sectorwise.launch.config import LaunchConfig
@@ -296,7 +297,11 @@ def _explain_launches(path: Path, kernel: str | None) -> str:
         wanted = [_sketch(name, types) for name, types in outline.kernels.items() if types and kernel is not None]
         taken = "".join(f"\n  {sketch}" for sketch in wanted if kernel == sketch.partition("<<<")[0])
         return f"{ways}, or a file of them with --launches FILE.json{':' if taken else ''}{taken}"
-    sketches = [_sketch(name, types) for name, types in outline.kernels.items()] or [example]
+    templates = find_template_parameters(outline.text)
+    sketches = [
+        _sketch(name, types).replace("<<<", f"<{templates[name]}><<<" if name in templates else "<<<", 1)
+        for name, types in outline.kernels.items()
+    ] or [example]
     comments = "".join(f"\n  // sectorwise: launch {sketch}" for sketch in sketches)
     return f"{ways}, a file of them with --launches FILE.json, or as a comment in the source:{comments}"
 
@@ -338,6 +343,11 @@ def find_kernel(cubin: Cubin, compilation: Compilation, config: LaunchConfig) ->
     if found:
         raise UnknownKernelError(
             f"{origin}{config.kernel!r} may be any of {', '.join(_spell(kernel) for kernel in found)}"
+        )
+    parameters = find_template_parameters(compilation.source_text or "").get(config.kernel)
+    if parameters is not None:
+        raise UnknownKernelError(
+            f"{origin}{config.kernel!r} is a template: say of what, as in {config.kernel}<{parameters}>, with values"
         )
     known = [_spell(kernel) for kernel in cubin.kernels]
     raise UnknownKernelError(f"{origin}there is no kernel {config.kernel!r}; {_suggest(config.kernel, known)}")

@@ -38,7 +38,7 @@ def read_source(path: Path, name: str | None = None) -> Source:
     Compilers take any byte in comments and strings, so the encoding is no reason to refuse a file.
 
     Raises:
-        ArgumentError: the file is missing, unreadable or no file.
+        ArgumentError: the file is missing, unreadable or no file, or has a byte 0, where compilers end a text.
     """
     try:
         content = path.read_bytes()
@@ -52,6 +52,9 @@ def read_source(path: Path, name: str | None = None) -> Source:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = content.decode("latin-1")
+    before, zero, _ = text.partition("\0")
+    if zero:
+        raise ArgumentError(f"{path}:{before.count(chr(10)) + 1}: a byte 0; compilers would stop reading there")
     return make_source(name or str(path), text)
 
 

@@ -191,3 +191,9 @@ def test_plans_become_records() -> None:
     records = plan_tiles(512, 512, 8192).to_records()
     assert records[0]["name"] == plan_tiles(512, 512, 8192).winner.name
     assert records[0]["tile.bm"] == plan_tiles(512, 512, 8192).winner.tile.bm
+
+
+@pytest.mark.parametrize(("warp", "thread"), [((0, 0), None), (None, (0, 8))])
+def test_parts_of_a_tile_have_a_size(warp: tuple[int, int] | None, thread: tuple[int, int] | None) -> None:
+    with pytest.raises(ArgumentError, match=r"must be at least 1"):
+        judge_tile(4096, 4096, 4096, (128, 128, 32, 3), dtype="fp32", warp=warp, thread=thread)

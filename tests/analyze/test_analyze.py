@@ -198,3 +198,8 @@ def test_macros_and_folders_reach_the_compiler(tmp_path: Path) -> None:
     ).kernels
     assert kernel.outputs is not None
     assert list(kernel.outputs[0].values) == [0, 1, 2, 3, 4]
+
+
+def test_a_template_is_sketched_with_its_parameters(source: Path) -> None:
+    with pytest.raises(UnknownKernelError, match=r"'repeat' is a template: say of what, as in repeat<int N>"):
+        sw.analyze(source, "repeat<<<1, 32>>>(f32[1024])")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from sectorwise.analyze import analyze
+from sectorwise.counting.request import Space
 from sectorwise.model.cliffs import Step
 from sectorwise.model.concurrency import Bound
 from sectorwise.model.roofline import Level
@@ -95,3 +96,25 @@ def test_140_blocks_on_132_sms_make_a_second_wave_at_six_percent(source: Path) -
     assert kernel.waves.last_wave_pct == pytest.approx(100 * 8 / 132)
     assert kernel.waves.idle_sms_last_wave == 124
     assert kernel.waves.slowdown_if_latency_bound == pytest.approx(2 * 132 / 140)
+
+
+def test_a_block_more_than_sms_does_not_double_what_is_in_flight(source: Path) -> None:
+    even, odd = (
+        analyze(source, f"stream<<<{blocks}, 64>>>(f32[{4 * blocks * 64}], f32[1], n={blocks * 64})").kernels[0]
+        for blocks in (132, 133)
+    )
+    assert even.concurrency is not None
+    assert odd.concurrency is not None
+    assert odd.concurrency.warps_per_sm == 2 * even.concurrency.warps_per_sm
+    assert odd.concurrency.load_gbs == pytest.approx(even.concurrency.load_gbs * 133 / 132, rel=0.01)
+    assert odd.concurrency.in_flight_bytes_per_sm == pytest.approx(
+        even.concurrency.in_flight_bytes_per_sm * 133 / 132, rel=0.01
+    )
+
+
+def test_arguments_of_printf_are_no_spilled_registers(tmp_path: Path) -> None:
+    path = tmp_path / "says.cu"
+    path.write_text('__global__ void says(float* v) { if (threadIdx.x == 0) printf("bad %d %f\\n", 1, v[0]); }\n')
+    (kernel,) = analyze(path, "says<<<1, 32>>>(f32[32])").kernels
+    assert any(site.space is Space.LOCAL for site in kernel.sites)
+    assert [finding.code for finding in kernel.findings if finding.code.startswith("SW3")] == []

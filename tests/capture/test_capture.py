@@ -102,6 +102,17 @@ def test_a_script_that_raises(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "sectorwise" not in said.err.replace(str(tmp_path), "")
 
 
+@pytest.mark.parametrize(("how", "code", "said"), [("3", 3, ""), ("'usage: x'", 1, "usage: x\n")])
+def test_a_script_that_exits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], how: str, code: int, said: str
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["run", str(_write(tmp_path, f"{SHORT}sys.exit({how})\n".replace("import", "import sys\nimport", 1)))])
+    shown = capsys.readouterr()
+    assert (stop.value.code, shown.err) == (code, said)
+    assert "fill<<<1, 32>>>" in shown.out
+
+
 @pytest.mark.parametrize(
     ("line", "name"),
     [

@@ -85,3 +85,12 @@ def test_what_is_no_document_is_refused(tmp_path: Path, text: str | None, said: 
         path.write_text(text, encoding="utf-8")
     with pytest.raises(ArgumentError, match=said):
         read_analysis(path)
+
+
+def test_a_number_that_no_counter_holds_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "analysis.json"
+    plain: Any = json.loads(document.render(make_analysis()))
+    plain["kernels"][0]["sites"][0]["executed"] = 10**400
+    path.write_text(json.dumps(plain), encoding="utf-8")
+    with pytest.raises(ArgumentError, match="has 401 digits, and no count has more than 20"):
+        read_analysis(path)

@@ -332,3 +332,17 @@ def test_the_nearest_cliffs_are_the_neighbours_on_the_curve(resource: Limiter) -
         found = find_cliffs(at, resource)
         assert found.gain == (curve[here - 1] if here else None)
         assert found.loss == (curve[here + 1] if here + 1 < len(curve) else None)
+
+
+def test_numbers_of_numpy_are_whole_numbers() -> None:
+    numbers: list[Any] = [np.int16(1024), np.uint8(60), np.int64(1000)]
+    found = occupancy(*numbers, device="h200")
+    assert found == occupancy(1024, 60, 1000, device="h200")
+
+
+def test_curves_hold_at_the_carve_out_that_was_asked_for() -> None:
+    at = occupancy(256, 32, 20 * 1024, device="h200", preferred_carveout_pct=0)
+    assert at.blocks_per_sm == 1
+    for resource, here in ((Limiter.REGISTERS, 32), (Limiter.SHARED, 20 * 1024)):
+        (step,) = (step for step in trace_occupancy(at, resource) if step.first <= here <= step.last)
+        assert step.blocks_per_sm == 1

@@ -82,3 +82,10 @@ def test_carets_stand_in_the_text(text: str, start: int, end: int) -> None:
     assert line.strip() in text.expandtabs(4)
     assert set(carets) <= {" ", "^"}
     assert carets.count("^") >= 1
+
+
+def test_a_zero_byte_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "cut.cu"
+    path.write_bytes(b"// one\n// t\0wo\n")
+    with pytest.raises(ArgumentError, match=r"cut\.cu:2: a byte 0; compilers would stop reading there"):
+        read_source(path)

@@ -159,6 +159,9 @@ def make_tile(
     for name, value in (("BM", bm), ("BN", bn), ("BK", bk), ("stages", stages), ("split", split)):
         if value < 1:
             raise ArgumentError(f"{name} is {value}; it must be at least 1")
+    for name, pair in (("warp", warp), ("thread", thread)):
+        if pair is not None and min(pair) < 1:
+            raise ArgumentError(f"{name} is {pair[0]}x{pair[1]}; both must be at least 1")
     if thread is not None and warp is not None and warp[0] * warp[1] != WARP_LANES * thread[0] * thread[1]:
         a_lane = warp[0] * warp[1] / WARP_LANES
         raise ArgumentError(

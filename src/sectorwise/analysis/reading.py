@@ -12,7 +12,7 @@ import typing
 from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sectorwise.analysis import data
 from sectorwise.binary.ir import Location
@@ -20,6 +20,10 @@ from sectorwise.errors import ArgumentError
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+_MOST_DIGITS: Final = 20
+"""Of a whole number in a document, with its sign: 64 bits."""
 
 
 class _UnfitError(Exception):
@@ -35,7 +39,7 @@ def read_analysis(path: Path) -> data.Analysis:
         ArgumentError: it cannot be read, is no such document, or one of another schema.
     """
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"), parse_int=_read_int)
     except OSError as error:
         raise ArgumentError(f"cannot read {path}: {error.strerror}") from None
     except ValueError as error:
@@ -52,6 +56,14 @@ def read_analysis(path: Path) -> data.Analysis:
         way = "`sectorwise check SOURCE --format json` writes a whole one"
         raise ArgumentError(f"{path} is no whole document of schema {data.SCHEMA!r}: {error}; {way}") from None
     return found
+
+
+def _read_int(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(
+            f"{digits[:_MOST_DIGITS]}... has {len(digits)} digits, and no count has more than {_MOST_DIGITS}"
+        )
+    return int(digits)
 
 
 def _restore(wanted: Any, value: Any, place: str) -> Any:  # noqa: ANN401 - any JSON to any of the data's types

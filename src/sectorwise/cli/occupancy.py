@@ -23,6 +23,8 @@ def parse_numbers(text: str | None, option: str = "--maxrregcount", example: str
         return ()
     if not re.fullmatch(r"\d+(\s*,\s*\d+)*", text.strip()):
         raise ArgumentError(f"{option}: {text!r} is no list of numbers such as {example}")
+    if len(max(text.split(","), key=len)) > 18:
+        raise ArgumentError(f"{option}: a number of more than 18 digits")
     return tuple(int(part) for part in text.split(","))
 
 
@@ -79,6 +81,7 @@ def occupancy(
     Give --threads and --registers; or a SOURCE (.cu) with --maxrregcount or --min-blocks, to see registers, spills and
     occupancy under each limit, and with --launch the counts.
     """
+    _refuse_unused(source, launch)
     page = describe_page(sys.stdout)
     if source is not None:
         asked = (None, *parse_numbers(limits)), parse_numbers(min_blocks, "--min-blocks", "1,2,4")
@@ -99,6 +102,24 @@ def occupancy(
         waves = None if blocks is None else count_waves(blocks, found.blocks_per_sm, spec.sm_count)
         text = report.render_json(found, waves) if form == "json" else report.render(found, spec, page, waves)
     write_text(text, output)
+
+
+def _refuse_unused(source: Path | None, launch: str | None) -> None:
+    """Options that this form of the command would leave unread."""
+    if source is None:
+        _refuse("limits", "min_blocks", "launch", "kernel", "macros", why="needs a SOURCE")
+        return
+    _refuse("registers", "barriers", "cluster", "blocks", "carveout", why="is not for a SOURCE")
+    if launch is not None:
+        _refuse("threads", "shared", "kernel", why="is not for a --launch, which says so")
+
+
+def _refuse(*names: str, why: str) -> None:
+    context = click.get_current_context()
+    given = {click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT}
+    for parameter in context.command.params:
+        if parameter.name in names and context.get_parameter_source(parameter.name) in given:
+            raise click.UsageError(f"{parameter.opts[-1]} {why}")
 
 
 def _try_limits(

@@ -56,6 +56,10 @@ def run(
     write_text(_render(captured, form, output), output)
     if isinstance(raised, CaptureError):
         raise raised
+    if isinstance(raised, SystemExit):
+        if not isinstance(raised.code, int):
+            click.echo(raised.code, err=True)
+        raise click.exceptions.Exit(raised.code if isinstance(raised.code, int) else EXIT_SCRIPT_RAISED)
     if raised is not None:
         click.echo("".join(traceback.format_exception(raised)).rstrip(), err=True)
         raise click.exceptions.Exit(EXIT_SCRIPT_RAISED)

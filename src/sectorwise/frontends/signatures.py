@@ -11,6 +11,7 @@ import re
 
 _COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.DOTALL)
 _KERNEL = re.compile(r"\b__global__\b")
+_TEMPLATE = re.compile(r"\btemplate\s*<([^;{}()]+)>\s*(?:(?:static|inline)\s+)*$")
 _NAME = re.compile(r"([A-Za-z_]\w*)\s*\($")
 _ATTRIBUTE = re.compile(r"__launch_bounds__|__cluster_dims__|__maxnreg__|__block_size__|__attribute__")
 _QUALIFIERS = frozenset({"__restrict__", "__restrict", "restrict", "__grid_constant__"})
@@ -18,6 +19,7 @@ _WORDS = frozenset(
     {"const", "volatile", "unsigned", "signed", "char", "short", "int", "long", "float", "double", "bool", "void"}
     | {"struct", "class", "enum", "union", "half", "auto"}
 )
+_BRACKET = re.compile(r"[()]|__global__")
 _TOKEN = re.compile(r"[A-Za-z_]\w*|::|[*&<>,\[\]()]|\d+|\S")
 
 
@@ -33,6 +35,14 @@ def find_parameter_types(text: str) -> dict[str, tuple[str, ...]]:
         types = _split_parameters(inside)
         kernels[name] = types if name not in kernels or kernels[name] == types else None
     return {name: types for name, types in kernels.items() if types is not None}
+
+
+def find_template_parameters(text: str) -> dict[str, str]:
+    """Return what stands between `template <` and `>` before each kernel that is a template, by its plain name."""
+    bare = _COMMENT_OR_STRING.sub(lambda found: " " if found[0].startswith("/") else '""', text)
+    heads = ((_TEMPLATE.search(bare[: found.start()]), found.end()) for found in _KERNEL.finditer(bare))
+    named = ((head, _find_parameter_list(bare, end)) for head, end in heads)
+    return {kernel[0]: " ".join(head[1].split()) for head, kernel in named if head is not None and kernel is not None}
 
 
 def _find_parameter_list(text: str, start: int) -> tuple[str, str] | None:
@@ -53,13 +63,12 @@ def _find_parameter_list(text: str, start: int) -> tuple[str, str] | None:
 
 def _find_closing(text: str, opening: int) -> int | None:
     depth = 0
-    for at in range(opening, len(text)):
-        if text[at] == "(":
-            depth += 1
-        elif text[at] == ")":
-            depth -= 1
-            if depth == 0:
-                return at
+    for found in _BRACKET.finditer(text, opening):
+        if found[0] == "__global__":
+            return None
+        depth += 1 if found[0] == "(" else -1
+        if depth == 0:
+            return found.start()
     return None
 
 

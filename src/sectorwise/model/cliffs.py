@@ -45,7 +45,7 @@ class Cliffs:
 def trace_occupancy(at: Occupancy, resource: Limiter) -> tuple[Step, ...]:
     """The whole curve over registers (1 to 255), shared bytes (0 to a block's most) or `WARPS` (threads by warps).
 
-    All else is as in `at`; the driver's choice of carve-out is taken. Ascending, without gaps.
+    All else is as in `at`, the preferred carve-out too. Ascending, without gaps.
     """
     values = list(_list_values(at, resource))
     steps: list[Step] = []
@@ -124,7 +124,14 @@ def _count_at(at: Occupancy, resource: Limiter, value: int) -> tuple[int, int]:
     registers = value if resource is Limiter.REGISTERS else at.registers_per_thread
     shared_bytes = value if resource is Limiter.SHARED else at.shared_bytes_per_block
     try:
-        found = occupancy(threads, registers, shared_bytes, device=at.device, barriers=at.barriers_per_block)
+        found = occupancy(
+            threads,
+            registers,
+            shared_bytes,
+            device=at.device,
+            barriers=at.barriers_per_block,
+            preferred_carveout_pct=at.preferred_carveout_pct,
+        )
     except ArgumentError:
         return 0, 0
     return found.blocks_per_sm, found.warps_per_sm

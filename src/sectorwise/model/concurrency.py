@@ -94,13 +94,15 @@ def estimate_concurrency(
     warps_per_block: int = 1,
     sm_count: int | None = None,
     pipe_cycles: float = 0.0,
+    share: float = 1.0,
 ) -> Concurrency:
     """Bytes in flight and bandwidth of `warps_per_sm` warps on each of `sm_count` SMs (all, if None).
 
     Warps walk their schedule in order, stalling as its control fields say, with latencies drawn from the device's; all
     SMs together load the memory, whose latency grows with the load: the two are solved for each other. The clock is
     the device's boost clock. Warps wait for each other at block barriers only. `pipe_cycles` is what all resident warps
-    together take of an SM's busiest pipe in one pass: a pass takes as long at least.
+    together take of an SM's busiest pipe in one pass: a pass takes as long at least. `share` is the part of
+    `warps_per_sm` that an SM holds in the mean over the SMs, where some hold a block less.
     """
     if warps_per_sm < 1 or warps_per_sm % warps_per_block:
         raise ArgumentError(f"{warps_per_sm} resident warps are no whole number of blocks of {warps_per_block}")
@@ -114,7 +116,7 @@ def estimate_concurrency(
     def load_memory(busy: float) -> tuple[_Walk, float, float]:
         walk = _walk(schedule, draws, memory, memory.wait_ns(busy), cycles_per_ns)
         pass_ns = max(walk.pass_cycles, issue_cycles) / cycles_per_ns
-        return walk, pass_ns, sms * warps_per_sm * schedule.dram_bytes / pass_ns
+        return walk, pass_ns, share * sms * warps_per_sm * schedule.dram_bytes / pass_ns
 
     busy = _solve(lambda trial: load_memory(trial)[2] / memory.ceiling_gbs) if schedule.dram_bytes else 0.0
     walk, pass_ns, dram_gbs = load_memory(busy)
@@ -125,15 +127,15 @@ def estimate_concurrency(
         device=device.id,
         warps_per_sm=warps_per_sm,
         sm_count=sms,
-        requested_bytes_per_sm=warps_per_sm * schedule.load_bytes,
-        in_flight_bytes_per_sm=warps_per_sm * walk.byte_cycles / (pass_ns * cycles_per_ns),
+        requested_bytes_per_sm=share * warps_per_sm * schedule.load_bytes,
+        in_flight_bytes_per_sm=share * warps_per_sm * walk.byte_cycles / (pass_ns * cycles_per_ns),
         needed_bytes_per_sm=memory.needed_bytes(0.95) / device.sm_count,
         pass_ns=pass_ns,
         latency_ns=walk.latency_cycles / cycles_per_ns,
         queued_ns=memory.wait_ns(busy),
         memory_busy=busy,
         dram_gbs=dram_gbs,
-        load_gbs=sms * warps_per_sm * schedule.load_bytes / pass_ns,
+        load_gbs=share * sms * warps_per_sm * schedule.load_bytes / pass_ns,
         bound=bound,
         assumed=memory.assumed,
     )

@@ -98,6 +98,14 @@ def describe_memory(device: DeviceSpec) -> MemoryModel:
     if branch_cycles is None:
         branch_cycles = require_capability(lender).taken_branch_cycles or 0
         assumed.append(f"cost of a taken branch from {lender.id}")
+    l2_hit_ns, l2_owner = _find_hit_ns(device, "l2")
+    l1_hit_ns, l1_owner = _find_hit_ns(device, "l1")
+    if device.memory_timing is None:
+        lenders = {"L1": l1_owner, "L2": l2_owner}
+        for owner in dict.fromkeys(lenders.values()):
+            if owner != device.id:
+                levels = " and ".join(level for level, each in lenders.items() if each == owner)
+                assumed.append(f"latency of hits in {levels} from {owner}")
     return MemoryModel(
         probabilities=timing.probabilities,
         quantiles_ns=quantiles_ns,
@@ -105,8 +113,8 @@ def describe_memory(device: DeviceSpec) -> MemoryModel:
         queue_span_bytes=timing.queue_span_bytes,
         service_ns=timing.queue_service_ns,
         ceiling_gbs=ceiling_gbs,
-        l2_hit_ns=_find_hit_ns(device, "l2"),
-        l1_hit_ns=_find_hit_ns(device, "l1"),
+        l2_hit_ns=l2_hit_ns,
+        l1_hit_ns=l1_hit_ns,
         taken_branch_cycles=branch_cycles,
         assumed=tuple(assumed),
     )
@@ -138,12 +146,12 @@ def _find_ceiling(device: DeviceSpec, lender: DeviceSpec, assumed: list[str]) ->
     return reached * device.memory_bandwidth_gbs
 
 
-def _find_hit_ns(device: DeviceSpec, level: str) -> float:
-    """Latency of a hit, from the nearest device where it was measured."""
+def _find_hit_ns(device: DeviceSpec, level: str) -> tuple[float, str]:
+    """Latency of a hit, from the nearest device where it was measured, and whose it is."""
     for owner, row in (*_list_latencies(device), *_list_latencies(load_device(MEASURED_DEVICE))):
         cycles = row.l1_cycles if level == "l1" else row.l2_cycles
         if cycles is not None:
-            return cycles * 1000 / (row.clock_mhz or owner.boost_mhz)
+            return cycles * 1000 / (row.clock_mhz or owner.boost_mhz), row.measured_on or owner.id
     raise UnsupportedDeviceError(f"no device near {device.id} has a measured {level} latency")
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sectorwise.device import DeviceSpec, load_device, require_capability
 from sectorwise.errors import ArgumentError
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sectorwise.device import Capability
+
+
+MOST_CLUSTER_BLOCKS: Final = 16
+"""With `cudaFuncAttributeNonPortableClusterSizeAllowed`; 8 without."""
+
+MOST_BARRIERS: Final = 16
+"""Named barriers of a block (PTX ISA, `barrier`)."""
 
 
 class Limiter(StrEnum):
@@ -61,6 +69,7 @@ class Occupancy:
     max_warps_per_sm: int
     limiters: tuple[Limiter, ...]
     cluster_blocks: int = 1
+    preferred_carveout_pct: int | None = None
     assumed: tuple[str, ...] = ()
 
     @property
@@ -94,6 +103,14 @@ def occupancy(
     """
     spec = load_device(device) if isinstance(device, str) else device
     capability = require_capability(spec)
+    # NumPy's narrow integers would overflow below.
+    threads_per_block = _to_int("threads_per_block", threads_per_block)
+    registers_per_thread = _to_int("registers_per_thread", registers_per_thread)
+    shared_bytes_per_block = _to_int("shared_bytes_per_block", shared_bytes_per_block)
+    barriers = _to_int("barriers", barriers)
+    cluster_blocks = _to_int("cluster_blocks", cluster_blocks)
+    if preferred_carveout_pct is not None:
+        preferred_carveout_pct = _to_int("preferred_carveout_pct", preferred_carveout_pct)
     check_block(threads_per_block, registers_per_thread, shared_bytes_per_block, device=spec, barriers=barriers)
     _check_cluster(cluster_blocks, spec, capability)
     warps_per_block = -(-threads_per_block // capability.warp_size)
@@ -135,6 +152,7 @@ def occupancy(
         max_warps_per_sm=capability.max_warps_per_sm,
         limiters=tuple(limiter for limiter, limit in limits_here.items() if limit == blocks_per_sm),
         cluster_blocks=cluster_blocks,
+        preferred_carveout_pct=preferred_carveout_pct,
         assumed=(
             *(() if cluster_blocks == 1 else ("blocks_per_sm",)),
             *(() if carveout.measured else ("shared_config_bytes", "l1_bytes", "limit_shared")),
@@ -153,9 +171,7 @@ def check_block(
         ("shared_bytes_per_block", shared_bytes_per_block, 0),
         ("barriers", barriers, 0),
     ):
-        if isinstance(value, bool) or not hasattr(value, "__index__"):
-            raise ArgumentError(f"{name} is {value!r}; it must be a whole number")
-        if value < least:
+        if _to_int(name, value) < least:
             raise ArgumentError(f"{name} is {value}; it must be at least {least}")
     excesses = list(
         _list_excesses(threads_per_block, registers_per_thread, shared_bytes_per_block, barriers, capability)
@@ -167,6 +183,15 @@ def check_block(
         raise ArgumentError("\n".join([f"{block} {where}:", *(f"  {excess}" for excess in excesses)]))
 
 
+def _to_int(name: str, value: object) -> int:
+    try:
+        if not isinstance(value, bool):
+            return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        pass
+    raise ArgumentError(f"{name} is {value!r}; it must be a whole number")
+
+
 def _check_cluster(cluster_blocks: int, device: DeviceSpec, capability: Capability) -> None:
     if cluster_blocks < 1:
         raise ArgumentError(f"cluster_blocks is {cluster_blocks}; it must be at least 1")
@@ -174,6 +199,8 @@ def _check_cluster(cluster_blocks: int, device: DeviceSpec, capability: Capabili
     if cluster_blocks > 1 and capability.barriers_per_sm is None:
         has = f"{device.name} ({device.id}) has compute capability {device.architecture}"
         raise ArgumentError(f"{has}; clusters of blocks begin with 9.0")
+    if cluster_blocks > MOST_CLUSTER_BLOCKS:
+        raise ArgumentError(f"cluster_blocks is {cluster_blocks}; a cluster has at most {MOST_CLUSTER_BLOCKS} blocks")
 
 
 def _list_excesses(
@@ -202,9 +229,9 @@ def _list_excesses(
             f"shared memory: {shared_bytes:,} bytes asked for, a block has at most {most:,}: "
             f"{shared_bytes - most:,} too many"
         )
-    if capability.barriers_per_sm is not None and barriers > capability.barriers_per_sm:
-        most = capability.barriers_per_sm
-        yield f"barriers: {barriers} asked for, an SM has {most}: {barriers - most} too many"
+    if barriers > MOST_BARRIERS:
+        most = MOST_BARRIERS
+        yield f"barriers: {barriers} asked for, a block has at most {most}: {barriers - most} too many"
 
 
 def _count_by_registers(warps_per_block: int, registers_per_thread: int, capability: Capability) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from sectorwise.binary.ir import ZERO_REGISTER, Register
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -71,6 +73,11 @@ def count_operations(kernel: Kernel, execution: Execution) -> dict[str, int]:
 def name_operations(instruction: Instruction) -> tuple[str, int, int] | None:
     """Data type, operations a lane and operations a warp of an instruction; None where it does no arithmetic."""
     opcode, modifiers = instruction.opcode, instruction.modifiers
+    # So the compiler moves constants: zero times zero and the constant.
+    if opcode == "HFMA2" and all(
+        isinstance(each, Register) and each.index == ZERO_REGISTER for each in instruction.operands[1:3]
+    ):
+        return None
     if opcode in _LANE_OPERATIONS:
         data_type, operations = _LANE_OPERATIONS[opcode]
         return ("bf16" if "BF16_V2" in modifiers else data_type), operations, 0

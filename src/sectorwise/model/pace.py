@@ -53,6 +53,7 @@ def estimate_pace(
     device = bound.device
     waves = count_waves(bound.launch.blocks_total, occupancy.blocks_per_sm, device.sm_count)
     blocks = min(occupancy.blocks_per_sm, waves.most_blocks_an_sm)
+    sms = min(device.sm_count, waves.blocks)
     accesses = average_accesses(execution.sites, None if traffic is None else find_shares(execution, traffic))
     schedule = schedule_loop(bound.kernel, accesses, execution.issued.tolist())
     concurrency = None
@@ -62,7 +63,8 @@ def estimate_pace(
             blocks * occupancy.warps_per_block,
             device,
             warps_per_block=occupancy.warps_per_block,
-            sm_count=min(device.sm_count, waves.blocks),
+            sm_count=sms,
+            share=min(waves.blocks, waves.blocks_per_wave) / (blocks * sms),
         )
     roofline = draw_roofline(device)
     peaks = dict(roofline.peaks_gflops)

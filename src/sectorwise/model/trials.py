@@ -33,7 +33,8 @@ class RegisterTrial:
     def ignored(self) -> bool:
         """Whether the compiler used more registers than that: bounds of the source come first, or too few are left."""
         if self.min_blocks is not None:
-            return self.occupancy.limit_registers < self.min_blocks
+            held = self.occupancy
+            return min(held.limit_registers, held.limit_warps, held.limit_blocks) < self.min_blocks
         return self.limit is not None and self.registers_per_thread > self.limit
 
 

@@ -201,7 +201,7 @@ def write_change(before: float | None, after: float | None) -> str:
     if not before or after is None:
         return ""
     ratio = after / before
-    return f"x {ratio:.3g}" if ratio >= 2 or ratio == 0 else f"{100 * (ratio - 1):+.3g} %"
+    return f"x {ratio:.3g}" if ratio >= 2 else f"{100 * (ratio - 1):+.3g} %"
 
 
 def _write_lines(change: KernelChange, page: Page) -> Iterator[str]:
@@ -212,9 +212,8 @@ def _write_lines(change: KernelChange, page: Page) -> Iterator[str]:
     rest, same = len(changed) - _LINES_SHOWN, len(change.lines) - len(changed)
     if rest > 0:
         yield f"    and {rest} more; --format json has all"
-    yield (
-        f"    {same} line{'s' if same != 1 else ''} cost what they did" if same != 1 else "    1 line costs what it did"
-    )
+    if same:
+        yield "    1 line costs what it did" if same == 1 else f"    {same} lines cost what they did"
 
 
 def has_changed(line: LineChange) -> bool:

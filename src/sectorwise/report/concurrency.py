@@ -143,10 +143,16 @@ def _write_traffic(found: TrafficUse) -> str:
     )
 
 
+_JUDGED_NS: Final = 20_000
+"""Shorter launches were not judged (docs/model-errors.md): what is said of the error is that of longer ones."""
+
+
 def _write_time(found: TimeUse) -> Iterator[str]:
     guess = ", assumed" if found.assumed else ""
     held_up = HELD_UP.get(found.bound, found.bound)
-    yield f"  about {write_time(found.estimate_ns)} (median error {100 * found.error.median:.0f} %{guess}): {held_up}"
+    short = ", of launches above 20 us" if found.estimate_ns < _JUDGED_NS else ""
+    error = f"median error {100 * found.error.median:.0f} %{short}{guess}"
+    yield f"  about {write_time(found.estimate_ns)} ({error}): {held_up}"
     causes = [f"{_OBSTACLES[cause.obstacle]} {write_time(cause.ns)}" for cause in found.causes]
     reached = 100 * found.ceiling_ns / found.estimate_ns
     if reached > WORTH_COMPARING_PCT:

@@ -94,15 +94,23 @@ def _explain_limits(trials: Sequence[RegisterTrial]) -> Iterator[str]:
         threads = trials[0].occupancy.threads_per_block
         yield f"`2 blocks`: compiled with __launch_bounds__({threads}, 2) in place of what the kernel has"
     if limits := [_name_limit(trial) for trial in trials if trial.ignored and trial.limit is not None]:
-        yield f"not kept by the compiler: {', '.join(limits)}; __launch_bounds__ of the source come before such limits"
+        yield f"not kept by the compiler: {', '.join(limits)}; bounds of the source come first, and it has a least"
     if bounds := [_name_limit(trial) for trial in trials if trial.ignored and trial.min_blocks is not None]:
-        yield f"not kept by the compiler: {', '.join(bounds)}; the registers of so many do not fit an SM"
+        yield f"not kept by the compiler: {', '.join(bounds)}; an SM does not hold so many"
 
 
 def render_trials_json(trials: Sequence[RegisterTrial]) -> str:
     """The same for programs."""
     plain = [
-        {**_plain_fields(trial), "occupancy": {**_plain_fields(trial.occupancy), "limiter": trial.occupancy.limiter}}
+        {
+            **_plain_fields(trial),
+            "ignored": trial.ignored,
+            "occupancy": {
+                **_plain_fields(trial.occupancy),
+                "limiter": trial.occupancy.limiter,
+                "theoretical_pct": trial.occupancy.theoretical_pct,
+            },
+        }
         for trial in trials
     ]
     return json.dumps(to_plain({"schema": SCHEMA, "trials": plain}), indent=2, allow_nan=False) + "\n"

@@ -60,7 +60,7 @@ def check(model: KernelModel) -> Iterator[Finding]:
         severity=Severity.NOTE,
         message=(
             f"{waves.blocks:,} blocks are {waves.waves:.2f} waves of {waves.blocks_per_wave:,}: the last is "
-            f"{waves.last_wave_pct:.0f} % full, up to {waves.slowdown_if_latency_bound:.2f} times the time of even work"
+            f"{waves.last_wave_pct:.3g} % full, up to {waves.slowdown_if_latency_bound:.2f} times the time of even work"
         ),
         advice="make the grid a multiple of a wave, or the blocks smaller, or let blocks stay and take work in turn",
         evidence=Evidence("waves per SM", round(waves.waves, 4), float(waves.rounds)),

@@ -49,8 +49,9 @@ extern "C" __global__ void __launch_bounds__(128) polynomials_in_registers(const
 
 ## How it is computed
 
-The local sectors of all memory instructions whose address is the stack pointer (R1) and a constant. In a kernel that
-also addresses the stack by computed addresses, such instructions may fill the array: then SW302 counts them.
+The local sectors of all memory instructions whose address is the stack pointer (R1) and a constant, where some load
+reads those bytes back: stores that none does are arguments of calls, such as printf's. In a kernel that also addresses
+the stack by computed addresses, such instructions may fill the array: then SW302 counts them.
 """
 
 from __future__ import annotations

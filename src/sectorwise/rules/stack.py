@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import Address
-from sectorwise.counting.request import Space
+from sectorwise.counting.request import Operation, Space
 from sectorwise.findings import Evidence, Finding, Severity
 from sectorwise.rules.costs import price_sectors
 
@@ -37,9 +37,12 @@ def find_stack_use(model: KernelModel) -> StackUse:
         if site.unknown_because is None and (site.access.space is Space.LOCAL or site.sectors_local)
     )
     instructions = model.bound.kernel.instructions
-    if all(_is_fixed(instructions[site.instruction]) for site in sites):
-        return StackUse(spills=sites, arrays=())
-    return StackUse(spills=(), arrays=sites)
+    if not all(_is_fixed(instructions[site.instruction]) for site in sites):
+        return StackUse(spills=(), arrays=sites)
+    covered = {site: _cover(instructions[site.instruction], site) for site in sites}
+    loaded = {at for site, places in covered.items() if site.access.operation is Operation.LOAD for at in places}
+    # What is stored and never read back is no spill: arguments of a call, such as those of printf.
+    return StackUse(spills=tuple(site for site in sites if not loaded.isdisjoint(covered[site])), arrays=())
 
 
 def report_local(model: KernelModel, sites: tuple[Site, ...], code: str, what: str, advice: str) -> Finding:
@@ -58,6 +61,12 @@ def report_local(model: KernelModel, sites: tuple[Site, ...], code: str, what: s
         evidence=Evidence(LOCAL_SECTORS, sectors, None, requests),
         cost_ns=price_sectors(model, sectors),
     )
+
+
+def _cover(instruction: Instruction, site: Site) -> range:
+    """The bytes of the stack that an instruction at a fixed place of it accesses."""
+    offset = next(operand.offset for operand in instruction.operands if isinstance(operand, Address))
+    return range(offset, offset + site.access.width_bytes)
 
 
 def _is_fixed(instruction: Instruction) -> bool:

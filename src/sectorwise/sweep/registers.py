@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.analyze import bind_launch, execute_all, gather_launches, shorten_name
 from sectorwise.binary.cubin import read_cubin
-from sectorwise.device import load_device, require_sass
+from sectorwise.device import load_device, require_capability, require_sass
 from sectorwise.errors import ArgumentError, UnknownKernelError
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.cuda import CUDA
@@ -55,6 +56,9 @@ class _Build:
             raise ArgumentError(
                 f"a limit of {limit} registers a thread is below {FEWEST_REGISTERS}, the compiler's least"
             )
+        most = require_capability(self.device).max_regs_per_thread
+        if limit is not None and limit > most:
+            raise ArgumentError(f"a limit of {limit} registers a thread is above {most}, a thread's most")
         return CompileRequest(
             target=require_sass(self.device),
             macros=tuple(self.macros),
@@ -119,6 +123,7 @@ def try_register_limits_of_block(  # noqa: PLR0913 - as above
             chosen.resources.static_shared_bytes + dynamic_shared_bytes,
             device=build.device,
             barriers=chosen.resources.barriers,
+            cluster_blocks=1 if chosen.resources.cluster is None else prod(chosen.resources.cluster),
         )
         trials.append(describe_trial(chosen, held, None, limit=limit, min_blocks=blocks))
     return tuple(trials)

@@ -119,6 +119,31 @@ extern "C" __global__ void decoded(float* out, int across) {
   int bx = blockIdx.x % across, by = blockIdx.x / across;
   out[(by * 8 + threadIdx.y) * 256 + bx * 32 + threadIdx.x] = 1;
 }
+extern "C" __global__ void chosen_pitch(float* out, int near, int far) {
+  float f = blockIdx.x * 0.001f;
+  int t = threadIdx.x * near;
+  if (f * f > 0.5f) t = threadIdx.x * far;
+  out[t] = 1;
+  out[t + 5000] = 2;
+}
+extern "C" __global__ void chosen_bank(float* out, int near, int far) {
+  __shared__ float tile[1024];
+  float f = blockIdx.x * 0.001f;
+  int t = threadIdx.x * near;
+  if (f * f * f > 0.5f) t = threadIdx.x * far;
+  tile[t] = f;
+  __syncthreads();
+  out[blockIdx.x * 64 + threadIdx.x] = tile[t ^ 1];
+}
+extern "C" __global__ void last_of_a_row(float* out, int across) {
+  int row = blockIdx.x / across, place = blockIdx.x % across;
+  out[row * across * 32 + place * 32 + threadIdx.x + (place == across - 1)] = 1;
+}
+extern "C" __global__ void one_diagonal(float* out, int rows) {
+  int i = (blockIdx.z * rows + blockIdx.y) * 32 + threadIdx.x;
+  if ((blockIdx.y ^ blockIdx.z) == 5) i += 1;
+  out[i] = 1;
+}
 """
 
 LAUNCHES = [
@@ -139,6 +164,10 @@ LAUNCHES = [
     "copied<<<96, 64>>>(f32[6400], f32[220000])",
     "from_absent_lanes<<<64, 32>>>(f32[70000], f32[8], n=3)",
     "shuffled<<<100, 128>>>(f32[12800], n=12683)",
+    "chosen_pitch<<<2100, 64>>>(f32[20000], near=1, far=2)",
+    "chosen_bank<<<2100, 64>>>(f32[134400], near=1, far=8)",
+    "last_of_a_row<<<2100, 32>>>(f32[70000], across=37)",
+    "one_diagonal<<<(1, 60, 58), 32>>>(f32[112000], rows=60)",
 ]
 
 

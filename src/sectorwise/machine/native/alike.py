@@ -115,7 +115,7 @@ def _choose(holds: Likeness, new: Likeness, old: Likeness, *, negated: bool) -> 
     """What is new where a predicate holds (or does not, if negated), else what is old."""
     values = [holds, old, new] if negated else [holds, new, old]
     table = relate("select", values, {})[0].table
-    if (old.form, old.spoiled) == (new.form, new.spoiled) and not new.spoiled:
+    if holds.is_same and (old.form, old.spoiled) == (new.form, new.spoiled) and not new.spoiled:
         known = new.known if new.known == old.known else None
         return Likeness(new.form, new.bits, known, table=table)
     return spoil([new, old, Likeness(bits=1, spoiled=holds.axes)], new.bits, table)
@@ -176,7 +176,14 @@ class LikenessPort:
 
     def write_slot(self, slot: int, likeness: Likeness) -> None:
         """Sets a slot's likeness where the instruction's guard holds."""
-        self.registers.write(slot, likeness, self.guard, self.holds)
+        holds = self.holds
+        if self.guard is not None and not holds.is_same and holds.table is not None and not likeness.spoiled:
+            old = self.registers.read(slot, None)
+            if old.form == likeness.form and not old.spoiled and (old.table is None or likeness.table is None):
+                # Neither a form nor a table would be left: blocks are told apart by the predicate instead.
+                self.settle(holds)
+                holds = _PREDICATE
+        self.registers.write(slot, likeness, self.guard, holds)
 
     def settle(self, likeness: Likeness) -> None:
         """Sees to it that a value on which it hangs what lanes do is the same in blocks that are compared."""

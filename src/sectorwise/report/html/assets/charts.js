@@ -48,7 +48,11 @@ function timeCard(kernel, words) {
     x += width;
   });
   const guess = kernel.time.assumed.length ? " Assumed: " + kernel.time.assumed.join("; ") + "." : "";
-  return card("Where the time goes", `about ${time(total)}`, svg, say(`Held up by ${words.bounds[kernel.time.bound] || kernel.time.bound}. Modelled, caches cold; median error ${percent(kernel.time.error.median)} on ${kernel.time.error.from.split(";")[0]}.${guess}`));
+  return card("Where the time goes", `about ${time(total)}`, svg, say(`Held up by ${words.bounds[kernel.time.bound] || kernel.time.bound}. Modelled, ${nameCaches(kernel.traffic)}; median error ${percent(kernel.time.error.median)} on ${kernel.time.error.from.split(";")[0]}.${guess}`));
+}
+
+function nameCaches(traffic) {
+  return traffic && traffic.cache === "warm" ? "L2 warm" : "caches cold";
 }
 
 // DRAM to L2 to L1 to lanes above, what is stored on its way back below; bands are as wide as what flows.
@@ -80,7 +84,7 @@ function trafficCard(kernel) {
     svg.append(s("rect", { x: xs[number], y: 16, width: 14, height: 94, rx: 3, fill: "var(--ink-2)", opacity: 0.55 }), label(number === 0 ? 0 : number === 3 ? W : xs[number] + 7, 10, name, { "text-anchor": number === 0 ? "start" : number === 3 ? "end" : "middle" }));
   });
   svg.append(s("rect", { x: 0, y: 127, width: 9, height: 9, rx: 1.5, class: "ideal", opacity: 0.6 }), label(14, 135, "read →"), s("rect", { x: 60, y: 127, width: 9, height: 9, rx: 1.5, class: "excess", opacity: 0.6 }), label(74, 135, "← stored"), label(W, 135, `L1 hits ${percent(loads ? moved.l1_hit_sectors / loads : null)}`, { "text-anchor": "end" }));
-  return card("Traffic", `${moved.certainty}, caches cold`, svg, say(`All accesses together need ${amount(needed)} and move ${amount(asked)} in sectors.`));
+  return card("Traffic", `${moved.certainty}, ${nameCaches(moved)}`, svg, say(`All accesses together need ${amount(needed)} and move ${amount(asked)} in sectors.`));
 }
 
 function occupancyCard(kernel) {
