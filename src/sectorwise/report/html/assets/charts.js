@@ -177,10 +177,10 @@ function rooflineCard(kernel) {
   const levels = roof.levels.filter((level) => level.level !== "issue");
   const placed = levels.filter((level) => level.intensity > 0);
   const xs = placed.map((level) => level.intensity).concat(levels.map((level) => level.ridge));
-  const low = Math.log10(Math.min(...xs)) - 0.5;
+  const low = Math.log10(Math.min(...xs)) - 0.9;
   const high = Math.log10(Math.max(...xs)) + 0.5;
   const peak = Math.log10(roof.peak_gflops);
-  const floor = Math.min(...levels.map((level) => Math.log10(level.ceiling_per_ns) + low)) - 0.2;
+  const floor = Math.min(...levels.map((level) => Math.log10(level.ceiling_per_ns) + low)) - 0.45;
   const [left, right, top, bottom] = [4, W - 4, 12, 112];
   const x = (value) => left + ((right - left) * (value - low)) / (high - low);
   const y = (value) => bottom - ((bottom - top) * (value - floor)) / (peak - floor + 0.2);
@@ -189,13 +189,22 @@ function rooflineCard(kernel) {
   for (const level of levels) {
     const ridge = Math.log10(level.ridge);
     svg.append(s("path", { class: "line", d: `M${x(low)} ${y(Math.log10(level.ceiling_per_ns) + low)}L${x(ridge)} ${y(peak)}H${x(high)}`, opacity: level.level === roof.bound ? 1 : 0.4 }));
-    const beside = low + 0.1 * (high - low);
-    svg.append(label(x(beside) + 3, y(Math.log10(level.ceiling_per_ns) + beside) + 10, LEVELS[level.level]));
+    const from = y(Math.log10(level.ceiling_per_ns) + low);
+    const slope = (Math.atan2(from - y(peak), x(ridge) - x(low)) * 180) / Math.PI;
+    const below = level.ceiling_per_ns === Math.min(...levels.map((each) => each.ceiling_per_ns));
+    svg.append(label(left + 2, from + (below ? 12 : -4), LEVELS[level.level], { transform: `rotate(${-slope} ${left} ${from})` }));
   }
-  for (const level of placed) {
+  const ends = [[], []];
+  const written = new Set();
+  for (const level of [...placed].sort((one, other) => (other.level === roof.bound) - (one.level === roof.bound) || one.intensity - other.intensity)) {
     const [cx, cy] = [x(Math.log10(level.intensity)), y(Math.log10(level.attainable_gflops))];
     svg.append(s("path", { class: "guide", d: `M${cx} ${cy}V${bottom}` }), s("circle", { class: "dot", cx, cy, r: level.level === roof.bound ? 5 : 3.5 }));
-    svg.append(label(cx, bottom + 12, digits(level.intensity), { "text-anchor": "middle", class: level.level === roof.bound ? "strong" : "" }));
+    const text = digits(level.intensity);
+    const row = ends.findIndex((taken) => taken.every((end) => Math.abs(cx - end) > 44));
+    if (written.has(text) || row < 0) continue;
+    written.add(text);
+    ends[row].push(cx);
+    svg.append(label(cx, bottom + 12 + 12 * row, text, { "text-anchor": "middle", class: level.level === roof.bound ? "strong" : "" }));
   }
   svg.append(label(right, bottom + 25, "operations a byte", { "text-anchor": "end" }));
   return card("Roofline", aside, svg, say(known.map((level) => `${LEVELS[level.level]} ${time(level.least_ns)}`).join(" · "), ` · arithmetic ${time(roof.compute_ns)}. `, notes));

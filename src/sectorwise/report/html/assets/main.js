@@ -118,7 +118,7 @@ function drawTiles(kernel) {
   const bound = kernel.time ? data.words.bounds[kernel.time.bound] || kernel.time.bound : "";
   const shared = kernel.resources.static_shared_bytes + kernel.launch.dynamic_shared_bytes;
   return h("div", { class: "tiles" }, [
-    kernel.time ? tile("Time, estimated", time(kernel.time.estimate_ns), "", `${bound}; median error ${percent(kernel.time.error.median)}`) : tile("Time, at least", time(kernel.roofline.least_ns), "", `no estimate; ${kernel.roofline.bound}`),
+    kernel.time ? tile("Time, estimated", time(kernel.time.estimate_ns), "", `${bound}; median error ${percent(kernel.time.error.median)}${kernel.time.estimate_ns < 20000 ? " of longer launches" : ""}`) : tile("Time, at least", time(kernel.roofline.least_ns), "", `no estimate; ${kernel.roofline.bound}`),
     tile("Global sectors", totals.l2_theoretical_sectors === null ? "?" : count(totals.l2_theoretical_sectors), "", efficiency(totals.l2_theoretical_sectors, totals.l2_theoretical_sectors_ideal), totals.l2_theoretical_sectors > 1.2 * totals.l2_theoretical_sectors_ideal),
     tile("Shared wavefronts", totals.shared_wavefronts === null ? "?" : count(totals.shared_wavefronts), "", efficiency(totals.shared_wavefronts, totals.shared_wavefronts_ideal), totals.shared_wavefronts > 1.2 * totals.shared_wavefronts_ideal),
     kernel.traffic ? tile("DRAM", amount(kernel.traffic.dram_bytes_read), "read", `${amount(kernel.traffic.dram_bytes_write)} written`) : tile("Local sectors", totals.l2_theoretical_sectors_local === null ? "?" : count(totals.l2_theoretical_sectors_local), ""),
