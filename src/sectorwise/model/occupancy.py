@@ -97,9 +97,9 @@ def occupancy(
 
     `shared_bytes_per_block` is static plus dynamic, without what the driver reserves; `barriers` are the named
     barriers of a block, which limit from 9.0 on; `cluster_blocks` are the blocks of a cluster, from 9.0 on, too.
-    `preferred_carveout_pct` is the launch's preferred carve-out, None
-    for the driver's choice. A block that cannot be resident at all raises `ArgumentError` with each resource that it
-    exceeds and by how much; a device without a compute capability raises `UnsupportedDeviceError`.
+    `preferred_carveout_pct` is the launch's preferred carve-out, None for the driver's choice. A block that cannot be
+    resident at all raises `ArgumentError` with each resource that it exceeds and by how much; a device without a
+    compute capability raises `UnsupportedDeviceError`.
     """
     spec = load_device(device) if isinstance(device, str) else device
     capability = require_capability(spec)
@@ -116,14 +116,7 @@ def occupancy(
     warps_per_block = -(-threads_per_block // capability.warp_size)
     allocated_bytes = allocate_shared(shared_bytes_per_block, capability)
     limit_registers = _count_by_registers(warps_per_block, registers_per_thread, capability)
-    limit_barriers = capability.barriers_per_sm // barriers if barriers and capability.barriers_per_sm else None
-    limits = {
-        Limiter.WARPS: capability.max_warps_per_sm // warps_per_block,
-        Limiter.REGISTERS: limit_registers,
-        Limiter.SHARED: _count_by_shared(capability.carveouts_bytes[-1], allocated_bytes),
-        Limiter.BLOCKS: capability.max_blocks_per_sm,
-        Limiter.BARRIERS: limit_barriers,
-    }
+    limits = _count_limits(warps_per_block, limit_registers, allocated_bytes, barriers, capability)
     carveout = choose_carveout(
         _smallest(limits), warps_per_block, shared_bytes_per_block, capability, preferred_pct=preferred_carveout_pct
     )
@@ -144,7 +137,7 @@ def occupancy(
         limit_shared=limit_shared,
         limit_shared_max_carveout=limits[Limiter.SHARED],
         limit_blocks=capability.max_blocks_per_sm,
-        limit_barriers=limit_barriers,
+        limit_barriers=limits[Limiter.BARRIERS],
         shared_config_bytes=carveout.shared_bytes,
         l1_bytes=carveout.l1_bytes,
         blocks_per_sm=blocks_per_sm,
@@ -158,6 +151,19 @@ def occupancy(
             *(() if carveout.measured else ("shared_config_bytes", "l1_bytes", "limit_shared")),
         ),
     )
+
+
+def _count_limits(
+    warps: int, limit_registers: int, allocated_bytes: int, barriers: int, capability: Capability
+) -> dict[Limiter, int | None]:
+    """How many blocks of so many warps each resource holds, at the largest carve-out; None where it does not limit."""
+    return {
+        Limiter.WARPS: capability.max_warps_per_sm // warps,
+        Limiter.REGISTERS: limit_registers,
+        Limiter.SHARED: _count_by_shared(capability.carveouts_bytes[-1], allocated_bytes),
+        Limiter.BLOCKS: capability.max_blocks_per_sm,
+        Limiter.BARRIERS: capability.barriers_per_sm // barriers if barriers and capability.barriers_per_sm else None,
+    }
 
 
 def check_block(
