@@ -11,16 +11,16 @@ from sectorwise.version import __version__
 
 if TYPE_CHECKING:
     # For type checkers: at run time `_Package` finds them.
-    from sectorwise.advise.access import access, access_cpu  # noqa: TC004
-    from sectorwise.advise.gemv import advise_gemv  # noqa: TC004
-    from sectorwise.advise.records import advise_records  # noqa: TC004
-    from sectorwise.advise.tiles import judge_tile, plan_tiles  # noqa: TC004
-    from sectorwise.advise.transpose import advise_transpose  # noqa: TC004
-    from sectorwise.analyze import analyze  # noqa: TC004
-    from sectorwise.capture.session import capture  # noqa: TC004
-    from sectorwise.counting.calculator import sectors, wavefronts  # noqa: TC004
-    from sectorwise.errors import SectorwiseError  # noqa: TC004
-    from sectorwise.launch.values import (  # noqa: TC004
+    from sectorwise.advise.access import access, access_cpu
+    from sectorwise.advise.gemv import advise_gemv
+    from sectorwise.advise.records import advise_records
+    from sectorwise.advise.tiles import judge_tile, plan_tiles
+    from sectorwise.advise.transpose import advise_transpose
+    from sectorwise.analyze import analyze
+    from sectorwise.capture.session import capture
+    from sectorwise.counting.calculator import sectors, wavefronts
+    from sectorwise.errors import SectorwiseError
+    from sectorwise.launch.values import (
         bf16,
         f16,
         f32,
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
         u32,
         u64,
     )
-    from sectorwise.learn.exercises import check_exercise, find_exercise  # noqa: TC004
-    from sectorwise.learn.questions import ask  # noqa: TC004
-    from sectorwise.model.occupancy import occupancy  # noqa: TC004
-    from sectorwise.report.assertions import assert_clean  # noqa: TC004
+    from sectorwise.learn.exercises import check_exercise, find_exercise
+    from sectorwise.learn.questions import ask
+    from sectorwise.model.occupancy import occupancy
+    from sectorwise.report.assertions import assert_clean
 
 __all__ = [
     "SectorwiseError",

@@ -11,6 +11,7 @@ import click
 
 from sectorwise.analysis.baseline import read_baseline, write_baseline
 from sectorwise.analyze import DEFAULT_DEVICE, analyze
+from sectorwise.cli import options
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.cli.profile import refuse_options, show_report
 from sectorwise.cli.progress import show_progress
@@ -52,37 +53,22 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     metavar="TEXT",
     help="A launch, `kernel<<<grid, block>>>(f32[1024], n=5)`; may be repeated.",
 )
-@click.option(
-    "--launches",
-    "files",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE.json",
-    help="A file with launches; may be repeated. Without either, the comments `// sectorwise: launch ...` count.",
-)
+@options.launches
 @click.option(
     "--config",
     type=click.IntRange(min=0),
     metavar="N",
     help="Of an autotuned Triton kernel only this configuration, from 0 on.  [default: each, and a table]",
 )
-@click.option("--kernel", metavar="NAME", help="Only the launches of this kernel.")
+@options.kernel
 @click.option(
     "--device",
     metavar="NAME",
     help="The GPU to answer for: h200, h100-sxm, a100-80-sxm, rtx4090, b200, ...  "
     f"[default: {DEFAULT_DEVICE}, or what a cubin is for]",
 )
-@click.option("-D", "--define", "macros", multiple=True, metavar="NAME[=VALUE]", help="A macro for the compiler.")
-@click.option(
-    "-I",
-    "--include",
-    "folders",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Where headers are.",
-)
+@options.define
+@options.include
 @click.option("--select", multiple=True, metavar="CODES", help="Only these rules: `SW2,SW301`; may be repeated.")
 @click.option("--ignore", multiple=True, metavar="CODES", help="Not these rules; may be repeated.")
 @click.option(
@@ -108,16 +94,8 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     metavar="FILE",
     help="Write the findings to such a file.",
 )
-@click.option(
-    "--format", "form", type=click.Choice(list(_FORMATS)), default="terminal", show_default=True, help="What to write."
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write there, not to stdout.",
-)
+@options.form(_FORMATS)
+@options.output
 @click.option(
     "--caches",
     is_flag=True,
@@ -138,14 +116,7 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
     metavar="SIZE",
     help="What running may take of memory, 512M or 4G; the counts are the same.  [default: what it needs]",
 )
-@click.option(
-    "--step-limit",
-    type=click.IntRange(min=1),
-    default=ExecutionOptions().step_limit,
-    show_default=True,
-    metavar="N",
-    help="Give up on a warp after so many instructions.",
-)
+@options.step_limit
 def check(
     source: Path,
     notations: tuple[str, ...],

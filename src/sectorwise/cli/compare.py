@@ -12,6 +12,7 @@ import click
 from sectorwise.analysis.comparison import compare_analyses
 from sectorwise.analysis.reading import read_analysis
 from sectorwise.analyze import analyze
+from sectorwise.cli import options
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.cli.progress import show_progress
 from sectorwise.cli.settings import read_settings
@@ -65,16 +66,8 @@ _FORMATS: Final[dict[str, Callable[[Comparison, Page], str]]] = {
 @click.option(
     "-I", "--include", "folders", multiple=True, type=click.Path(path_type=Path), metavar="DIR", help="For sources."
 )
-@click.option(
-    "--format", "form", type=click.Choice(list(_FORMATS)), default="terminal", show_default=True, help="What to write."
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write there, not to stdout.",
-)
+@options.form(_FORMATS)
+@options.output
 def compare(
     before: Path,
     after: Path,

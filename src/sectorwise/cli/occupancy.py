@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from sectorwise.cli import options
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.cli.sizes import parse_size
 from sectorwise.device import load_device
@@ -48,7 +49,7 @@ def parse_numbers(text: str | None, option: str = "--maxrregcount", example: str
 )
 @click.option("--launch", metavar="TEXT", help="With SOURCE: execute this launch and count.")
 @click.option("--kernel", metavar="NAME", help="With SOURCE: the kernel, if there are several.")
-@click.option("-D", "--define", "macros", multiple=True, metavar="NAME[=VALUE]", help="A macro for the compiler.")
+@options.define
 @click.option(
     "--format",
     "form",
@@ -57,7 +58,7 @@ def parse_numbers(text: str | None, option: str = "--maxrregcount", example: str
     show_default=True,
     help="What to write.",
 )
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write there.")
+@options.output
 def occupancy(
     source: Path | None,
     threads: int | None,

@@ -13,6 +13,7 @@ import click
 
 from sectorwise.analyze import DEFAULT_DEVICE
 from sectorwise.capture.session import FRAMEWORKS, capture
+from sectorwise.cli import options
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.cli.settings import read_settings
 from sectorwise.errors import CaptureError
@@ -32,10 +33,8 @@ EXIT_SCRIPT_RAISED: Final = 1
 @click.option(
     "--config", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Of autotuned kernels."
 )
-@click.option(
-    "--format", "form", type=click.Choice(("terminal", "json")), default="terminal", show_default=True, help="What."
-)
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write there.")
+@options.form(("terminal", "json"))
+@options.output
 @click.argument("script", type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from sectorwise.analyze import analyze
+from sectorwise.cli import options
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.cli.progress import show_progress
 from sectorwise.errors import ArgumentError, LaunchError
@@ -33,15 +34,8 @@ _FORMATS: Final = ("terminal", "json")
 @click.command()
 @click.argument("source", type=click.Path(path_type=Path))
 @click.option("--launch", "notations", multiple=True, metavar="TEXT", help="A launch, as for check; may be repeated.")
-@click.option(
-    "--launches",
-    "files",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE.json",
-    help="A file with launches; may be repeated. Without either, the comments `// sectorwise: launch ...` count.",
-)
-@click.option("--kernel", metavar="NAME", help="Only the launches of this kernel.")
+@options.launches
+@options.kernel
 @click.option(
     "--report",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -50,16 +44,8 @@ _FORMATS: Final = ("terminal", "json")
 )
 @click.option("--outputs", is_flag=True, help="Compare what the launches leave in their buffers, too.")
 @click.option("--device", metavar="NAME", help="The GPU to predict for.  [default: the one that counts]")
-@click.option("-D", "--define", "macros", multiple=True, metavar="NAME[=VALUE]", help="A macro for the compiler.")
-@click.option(
-    "-I",
-    "--include",
-    "folders",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Where headers are.",
-)
+@options.define
+@options.include
 @click.option(
     "--ncu", type=click.Path(path_type=Path), metavar="FILE", help="Nsight Compute's command, if not on the PATH."
 )
@@ -69,24 +55,9 @@ _FORMATS: Final = ("terminal", "json")
     metavar="FILE.ncu-rep",
     help="Leave the profiler's report there.",
 )
-@click.option(
-    "--format", "form", type=click.Choice(_FORMATS), default="terminal", show_default=True, help="What to write."
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write there, not to stdout.",
-)
-@click.option(
-    "--step-limit",
-    type=click.IntRange(min=1),
-    default=ExecutionOptions().step_limit,
-    show_default=True,
-    metavar="N",
-    help="Give up on a warp after so many instructions.",
-)
+@options.form(_FORMATS)
+@options.output
+@options.step_limit
 def verify(
     source: Path,
     notations: tuple[str, ...],
