@@ -173,12 +173,21 @@ def test_a_launch_that_cannot_be_analysed_says_why() -> None:
     assert "complex64 cannot be passed" in launch.because
 
 
-def test_frameworks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frameworks_are_those_imported_else_those_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set(choose_frameworks(None)) >= {"triton", "numba"}  # this module's; other tests may have imported CuPy
+    for package in ("triton", "numba.cuda", "cupy"):
+        monkeypatch.delitem(sys.modules, package, raising=False)
     assert choose_frameworks(None) == FRAMEWORKS
+
+
+def test_frameworks_that_cannot_be_captured(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ArgumentError, match="launches of 'jax' are not captured"):
         choose_frameworks(["jax"])
     monkeypatch.setitem(sys.modules, "cupy", None)
     with pytest.raises(MissingToolError, match=r"pip install 'sectorwise\[cupy\]'"):
         choose_frameworks(["cupy"])
+
+
+def test_only_the_frameworks_asked_for_are_captured() -> None:
     with pytest.raises(CaptureError), sw.capture(frameworks=("numba",)):
         cuda.select_device(0)
