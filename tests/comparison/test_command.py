@@ -32,7 +32,7 @@ def test_report(
     stored: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, snapshot: SnapshotAssertion
 ) -> None:
     monkeypatch.chdir(ROOT)
-    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setenv("COLUMNS", "400")  # so that no line is cut or wrapped, however long the path of this checkout is
     outcome = run(capsys, "compare", stored, stored, *CHOSEN)
     assert (outcome.code, outcome.err) == (0, "")
     shown = outcome.out.replace(str(ROOT) + "/", "")
