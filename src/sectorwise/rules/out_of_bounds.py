@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 def check(model: KernelModel) -> Iterator[Finding]:
-    """One finding for each instruction with an access outside."""
+    """One finding for each line with an access outside."""
     return report_faults(
         model, FaultKind.OUT_OF_BOUNDS, "SW901", "guard the access, or check the sizes that the launch gives"
     )
