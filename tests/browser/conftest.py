@@ -21,7 +21,7 @@ ARGUMENTS = (
 )
 
 MOST_MILLISECONDS = 180_000
-"""What a page may take to come to a state that a test waits for: machines are busy, and a hung page is hung for good."""
+"""What a page may take to come to a state that a test waits for: machines are busy; a hung page hangs for good."""
 
 
 @pytest.fixture(scope="session")
