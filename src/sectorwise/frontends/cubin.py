@@ -68,7 +68,7 @@ def _is_another_kind(data: bytes) -> bool:
     """Whether this was never a cubin; of a damaged one the reader says where."""
     if data.startswith(_ELF):
         return identify(data) is FileKind.HOST and any(data[_MACHINE])
-    return identify(data) is not FileKind.OTHER
+    return identify(data) not in {FileKind.OTHER, FileKind.EMPTY}
 
 
 CUBIN = CubinFrontend()
