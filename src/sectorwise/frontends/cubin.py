@@ -66,9 +66,9 @@ def _read_file(path: Path) -> bytes:
 
 def _is_another_kind(data: bytes) -> bool:
     """Whether this was never a cubin; of a damaged one the reader says where."""
-    if data.startswith(_ELF):
+    if _ELF.startswith(data[:4]):  # fewer bytes than four, too
         return identify(data) is FileKind.HOST and any(data[_MACHINE])
-    return identify(data) not in {FileKind.OTHER, FileKind.EMPTY}
+    return identify(data) is not FileKind.OTHER
 
 
 CUBIN = CubinFrontend()
