@@ -2,7 +2,7 @@
 
 ## What it does
 
-Reports the first access of each instruction that lies in no buffer of the launch, outside of the block's shared memory
+Reports the first access of each line that lies in no buffer of the launch, outside of the block's shared memory
 or outside of the thread's stack, with line, lane and block, and how many lanes did likewise.
 
 ## Why it costs
