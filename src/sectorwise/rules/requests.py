@@ -69,9 +69,10 @@ def report_sectors(model: KernelModel, sites: Iterable[Site], wording: Wording) 
         real, ideal = sum(site.sectors for site in group), sum(site.sectors_ideal for site in group)
         evidence = Evidence(SECTORS, real, ideal, sum(site.executed for site in group), picture)
         counts = None if pattern is None else (pattern.sectors, pattern.sectors_ideal)
-        words = "" if pattern is None else wording.describe(find_sector_shape(group[0], pattern), pattern)
+        shape = None if pattern is None else find_sector_shape(group[0], pattern)
+        words = "" if pattern is None or shape is None else wording.describe(shape, pattern)
         words = _complete(words, group, counts, evidence)
-        yield _make(group, wording, words, evidence, price_sectors(model, real - ideal))
+        yield _make(group, _advise(wording, shape), words, evidence, price_sectors(model, real - ideal))
 
 
 def report_wavefronts(model: KernelModel, sites: Iterable[Site], wording: Wording) -> Iterator[Finding]:
@@ -85,10 +86,12 @@ def report_wavefronts(model: KernelModel, sites: Iterable[Site], wording: Wordin
         shape = None if pattern is None else find_bank_shape(group[0], pattern)
         words = "" if pattern is None or shape is None else wording.describe(shape, pattern)
         words = _complete(words, group, counts, evidence)
-        advised = wording
-        if shape is not None and wording.advise is not None:
-            advised = replace(wording, advice=wording.advise(shape))
-        yield _make(group, advised, words, evidence, price_wavefronts(model, real - ideal))
+        yield _make(group, _advise(wording, shape), words, evidence, price_wavefronts(model, real - ideal))
+
+
+def _advise(wording: Wording, shape: Shape | None) -> Wording:
+    """With the advice for a shape, where it hangs on that."""
+    return wording if shape is None or wording.advise is None else replace(wording, advice=wording.advise(shape))
 
 
 def _complete(words: str, group: Sequence[Site], counts: tuple[int, int] | None, evidence: Evidence) -> str:
@@ -98,7 +101,9 @@ def _complete(words: str, group: Sequence[Site], counts: tuple[int, int] | None,
         return words if len(group) == 1 else f"{words}; {len(group)} instructions alike"
     unit = "sectors" if evidence.quantity == SECTORS else "wavefronts"
     of = "" if len(group) == 1 else f" of {len(group)} instructions"
-    average = f"{real / requests:.4g} {unit} a request, ideal {ideal / requests:.4g}"
+    average = f"{real / requests:.3g} {unit} a request, ideal {ideal / requests:.3g}"
+    if counts is not None and average == f"{counts[0]:.3g} {unit} a request, ideal {counts[1]:.3g}":
+        return words if len(group) == 1 else f"{words}; {len(group)} instructions nearly alike"
     return f"{words}; on average{of} {average}" if words else average
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 SECTOR_BYTES = 32
 LANES = 32
+_FEW_RUNS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +95,15 @@ def describe_shape(shape: Shape) -> str:
         apart = {second.start - first.start for first, second in pairwise(runs)}
         distance = f"{apart.pop():,} B apart" if len(apart) == 1 else "in scattered places"
         return f"{len(runs)} runs of {runs[0].size_bytes} B {distance}"
-    return f"lanes in {_describe_places([run.start for run in runs])}"
+    if len(sizes) > 1 and len(runs) <= _FEW_RUNS:
+        span = "and" if len(sizes) == 2 else "to"
+        return f"lanes in {len(runs)} runs of {min(sizes)} {span} {max(sizes)} B"
+    return f"lanes in {_describe_places(runs)}"
 
 
-def _describe_places(starts: Sequence[int]) -> str:
-    """`16 places 32 B apart`, `2 rows of 8 places 32 B apart`, or `17 scattered places`; `starts` are in order."""
+def _describe_places(runs: Sequence[Run]) -> str:
+    """`16 places 32 B apart`, `2 rows of 8 places 32 B apart`, or `17 scattered places`; runs are in order."""
+    starts = [run.start for run in runs]
     gaps = [second - first for first, second in pairwise(starts)]
     step = min(gaps)
     ends = [number for number, gap in enumerate(gaps, 1) if gap != step]
