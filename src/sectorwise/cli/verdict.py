@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from sectorwise.analysis.baseline import Comparison, Worsening
     from sectorwise.analysis.data import Analysis, FindingReport
+    from sectorwise.findings import Evidence
 
 NEVER: Final = "never"
 
@@ -35,9 +36,8 @@ def judge(analysis: Analysis, fail_on: str, comparison: Comparison | None) -> li
 def describe_better(comparison: Comparison, file: str) -> str:
     """How many accepted findings are gone or cheaper, and how to hold on to that."""
     number = len(comparison.better)
-    return (
-        f"{number} finding{'s' if number > 1 else ''} of {file} got better or went away: --write-baseline keeps it so"
-    )
+    findings = f"{number} finding{'s' if number > 1 else ''}"
+    return f"{findings} of {file} got better or went away: --write-baseline keeps it so"
 
 
 def _counts(finding: FindingReport, worst: int) -> bool:
@@ -54,10 +54,15 @@ def _summarise(failing: list[FindingReport]) -> Iterator[str]:
 def _describe(worse: Worsening) -> str:
     finding = worse.finding
     place = "" if finding.location is None else f"{finding.location.file}:{finding.location.line}: "
-    quantity = "excess" if finding.evidence is None else f"{finding.evidence.quantity} beyond the ideal"
+    quantity = "excess" if finding.evidence is None else _name_excess(finding.evidence)
     change = (
         f"new, {worse.after:,.10g} {quantity}"
         if worse.before is None
         else f"{quantity}: {worse.before:,.10g} in the baseline, now {worse.after:,.10g}"
     )
     return f"{place}{finding.code} {finding.rule}: {change}"
+
+
+def _name_excess(evidence: Evidence) -> str:
+    side = "beyond" if evidence.real >= (evidence.ideal or 0) else "short of"
+    return f"{evidence.quantity} {side} the ideal"
