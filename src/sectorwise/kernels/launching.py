@@ -114,4 +114,4 @@ def _load(source: str, kernel: str, device: int, dynamic_shared_bytes: int) -> c
     driver, module = open_library(), ctypes.c_void_p()
     with make_current(device):
         call(driver, "cuModuleLoadData", ctypes.byref(module), made.cubin)
-        return load_function(driver, module, made.kernel_names[kernel], dynamic_shared_bytes)
+        return load_function(driver, module, made.kernel_names.get(kernel, kernel), dynamic_shared_bytes)
