@@ -44,7 +44,11 @@ FAMILIES = {
     "gemv.cu": (
         *("gemv_rows<bf16, 16, 1, 1, 4>", "gemv_rows<bf16, 16, 1, 2, 4>", "gemv_rows<f16, 16, 2, 1, 4>"),
         *("gemv_rows<float, 16, 4, 1, 4>", "gemv_rows<bf16, 2, 1, 1, 4>", "gemv_rows<bf16, 2, 4, 1, 4>"),
-        *("gemv_columns<bf16, 16, 1, 2, 4, 16>", "gemv_columns<float, 16, 4, 2, 4, 8>", "gemv_columns<f16, 2, 2, 32, 4, 16>"),
+        *(
+            "gemv_columns<bf16, 16, 1, 2, 4, 16>",
+            "gemv_columns<float, 16, 4, 2, 4, 8>",
+            "gemv_columns<f16, 2, 2, 32, 4, 16>",
+        ),
     ),
     "gemv_any.cu": (
         *("gemv_any<bf16, bf16>", "gemv_any<signed char, f16>", "gemv_any<e4m3, f16>", "gemv_any<nibble, bf16>"),

@@ -212,9 +212,7 @@ def product(rows: int, depth: int, batch: int, kind: str = "bf16", weights: str 
         (28672, 8192, 16, "gemv_tensor<Plain, bf16, 16, 2, 2, 8>", 1792, 256),
     ],
 )
-def test_which_kernel_for_which_shape(
-    rows: int, depth: int, batch: int, kernel: str, grid: int, threads: int
-) -> None:
+def test_which_kernel_for_which_shape(rows: int, depth: int, batch: int, kernel: str, grid: int, threads: int) -> None:
     plan = plan_product(product(rows, depth, batch), SMS)
     assert plan is not None
     assert (plan.kernel, plan.grid, plan.block) == (kernel, (grid, 1, 1), (threads, 1, 1))

@@ -57,7 +57,7 @@ class Product:
 def describe_product(
     x: DeviceArray, weights: DeviceArray, out: DeviceArray, scales: DeviceArray | None = None
 ) -> Product:
-    """The product of arrays whose shapes fit; x and out may have one axis less. Packed weights are `u8` [rows, bytes]."""
+    """The product of arrays whose shapes fit; x and out may have one axis less. Packed weights are [rows, bytes]."""
     x_strides, y_strides = ((0, *array.strides)[-2:] for array in (x, out))
     batch, depth = (1, *x.shape)[-2:]
     packed = weights.dtype == "u4"
@@ -102,7 +102,7 @@ def plan_packing(rows: int, depth: int, strides: tuple[int, int]) -> KernelPlan 
     words = divide_up(depth, GROUP) * (GROUP // 8)
     if rows * words == 0:
         return None
-    arguments = (
+    arguments: tuple[Argument, ...] = (
         *(Pointer("from"), Pointer("to")),
         *(Number(number) for number in (rows, depth, *strides, words)),
     )
