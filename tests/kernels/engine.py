@@ -58,7 +58,7 @@ FAMILIES = {
         *("gemv_tensor<Plain, bf16, 8, 1, 4, 8>", "gemv_tensor<Plain, f16, 16, 1, 4, 4>"),
         *("gemv_tensor<Plain, bf16, 16, 1, 4, 1>", "gemv_tensor<Plain, bf16, 8, 1, 4, 1>"),
         *(f"gemv_tensor<{form}, {kind}, 8, 1, 4, 1>" for form in ("Int8", "E4m3") for kind in ("bf16", "f16")),
-        *("gemv_tensor<Int4, bf16, 8, 1, 4, 1>", "gemv_tensor<Int4, f16, 16, 1, 4, 2>"),
+        *("gemv_tensor<Int4, bf16, 8, 1, 2, 1>", "gemv_tensor<Int4, f16, 16, 1, 2, 4>"),
     ),
     "records.cu": tuple(
         f"{kernel}<{item}, {fields}, {move}>"

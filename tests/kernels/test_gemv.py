@@ -182,8 +182,8 @@ def test_packing_keeps_every_weight_and_clips() -> None:
 @pytest.mark.parametrize(
     ("kind", "batch", "depth", "kernel"),
     [
-        ("bf16", 1, 256, "gemv_tensor<Int4, bf16, 8, 1, 4, 1>"),
-        ("f16", 9, 1000, "gemv_tensor<Int4, f16, 16, 1, 4, 2>"),
+        ("bf16", 1, 256, "gemv_tensor<Int4, bf16, 8, 1, 2, 1>"),
+        ("f16", 9, 1000, "gemv_tensor<Int4, f16, 16, 1, 2, 4>"),
         ("bf16", 2, 133, "gemv_any<nibble, bf16>"),
     ],
 )

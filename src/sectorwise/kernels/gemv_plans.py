@@ -143,7 +143,8 @@ def _plan_tensor(product: Product, multiprocessors: int) -> KernelPlan:
     batch = 8 if product.batch <= 8 else 16
     blocks = divide_up(product.rows, 8)
     groups = 1 if blocks <= _SHARE_X * multiprocessors // 2 else 2
-    loads = LOADS // groups
+    # Four bits need more registers a load to be unpacked, and twice the work for each byte that is waited for.
+    loads = LOADS // (2 if product.weights == "u4" else groups)
     chunks = divide_up(product.depth, 4 * count)
     warps = 8 if blocks > multiprocessors else 16
     while warps > 1 and warps * loads >= 2 * chunks:
