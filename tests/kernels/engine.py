@@ -115,7 +115,7 @@ def bind_plan(plan: KernelPlan, memories: Mapping[str, Array], offsets: Mapping[
     return replace(bound, banks={**bound.banks, 0: bytes(bank)})
 
 
-def run_plan(
+def execute_plan(
     plan: KernelPlan, memories: Mapping[str, Array], offsets: Mapping[str, int] | None = None
 ) -> dict[str, npt.NDArray[np.uint8]]:
     """The bytes of each operand's memory after the launch; nothing outside it was accessed, and all of it is known."""
@@ -125,3 +125,14 @@ def run_plan(
     assert execution.limitations == ()
     names = [argument.name for argument in bound.launch.arguments if isinstance(argument, BufferArgument)]
     return {str(name): execution.read_buffer(number) for number, name in enumerate(names)}
+
+
+RUNNERS = [execute_plan]
+"""Who runs plans, the last of them: `tools/kernels_on_device.py` puts a GPU there."""
+
+
+def run_plan(
+    plan: KernelPlan, memories: Mapping[str, Array], offsets: Mapping[str, int] | None = None
+) -> dict[str, npt.NDArray[np.uint8]]:
+    """What a plan leaves in memory, as `execute_plan`."""
+    return RUNNERS[-1](plan, memories, offsets)
