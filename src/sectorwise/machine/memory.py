@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sectorwise.counting.patterns import list_distinct
 from sectorwise.counting.request import Space
 from sectorwise.launch.contents import is_assumed
 from sectorwise.machine.execution import Fault, FaultKind
@@ -228,7 +229,7 @@ def _resolve_global(memory: BatchMemory, addresses: Addresses, width_bytes: int,
     unplaced = np.ones(full.shape, np.bool_) if request.active is None else request.active.copy()
     if aligned is not None:
         unplaced &= aligned
-    for number in np.unique(numbers[unplaced]):
+    for number in list_distinct(numbers[unplaced]):
         if number < 0:
             continue
         allocation = world.allocations[number]
