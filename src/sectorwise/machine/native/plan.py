@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sectorwise.machine.native.alike import Alike
     from sectorwise.machine.native.compiler import Host, Library
     from sectorwise.machine.native.flow import Flow
+    from sectorwise.machine.native.origins import Reach
     from sectorwise.machine.native.session import Session
     from sectorwise.machine.native.translate import Translation
     from sectorwise.machine.program import Program, Step
@@ -41,13 +42,15 @@ if TYPE_CHECKING:
 class Plan:
     """How to run a kernel: `relevant` are the instructions that compute values, None for all.
 
-    `doubts` are memory instructions of which it is not certain that they do what they do here, and why.
+    `reach` says which parts of memory instructions touch. `doubts` are memory instructions of which it is not certain
+    that they do what they do here, and why.
     """
 
     program: Program
     flow: Flow
     host: Host
     relevant: frozenset[int] | None
+    reach: Reach
     doubts: Mapping[int, int] = field(default_factory=dict)
 
 
