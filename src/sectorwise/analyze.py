@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from sectorwise.binary.ir import Cubin, Kernel
     from sectorwise.binding import BoundLaunch
     from sectorwise.device import DeviceSpec
-    from sectorwise.frontends.base import Compilation
+    from sectorwise.frontends.base import Compilation, Outline
     from sectorwise.frontends.objects import Grid, ObjectLaunch
     from sectorwise.model.kernel_model import KernelModel
     from sectorwise.remedies.workshop import Run
@@ -50,6 +50,9 @@ if TYPE_CHECKING:
 
 DEFAULT_DEVICE: Final = "h200"
 """The device whose counters every count was compared with."""
+
+_SKETCHED: Final = 20
+"""So many kernels of a binary are shown with what to pass to them, where no launch is given."""
 
 LaunchSource = str | PathLike[str] | LaunchConfig
 """Launch notation, the path of a launch file (a text that ends in `.json` is one), or a launch itself."""
@@ -286,19 +289,21 @@ def gather_launches(
 def _explain_launches(path: Path, kernel: str | None) -> str:
     """How to give a launch; for a source with a comment for each of its kernels, to be filled in."""
     example = "kernel<<<grid, block>>>(f32[1024], n=5)"
-    ways = f"{path}: no launch is known. Give one with --launch '{example}'"
     frontend = choose_frontend(path)
     outline = frontend.outline(path)
     if frontend.name == "python":
         from sectorwise.frontends.python_file import sketch_python_launches
 
-        calls = sketch_python_launches(outline.text or "") or ("kernel[grid](f32[1024], n=5)",)
-        python_comments = "".join(f"\n  # sectorwise: launch {call}" for call in calls)
-        return f"{path}: no launch is known. Give one with --launch, or as a comment in the source:{python_comments}"
+        calls = sketch_python_launches(outline.text or "")
+        none = "" if calls else "no function with @triton.jit or @cuda.jit is seen in it, and "
+        comments = "".join(f"\n  # sectorwise: launch {call}" for call in calls or ("kernel[grid](f32[1024], n=5)",))
+        return f"{path}: {none}no launch is known. Give one with --launch, or as a comment in the source:{comments}"
+    if outline.text is None and not outline.kernels:
+        return f"{path}: there is no kernel in it"
+    none = "" if outline.kernels else "no kernel is seen in it, and "
+    ways = f"{path}: {none}no launch is known. Give one with --launch '{example}'"
     if outline.text is None:
-        wanted = [_sketch(name, types) for name, types in outline.kernels.items() if types and kernel is not None]
-        taken = "".join(f"\n  {sketch}" for sketch in wanted if kernel == sketch.partition("<<<")[0])
-        return f"{ways}, or a file of them with --launches FILE.json{':' if taken else ''}{taken}"
+        return f"{ways}, or a file of them with --launches FILE.json{_list_sketches(outline, kernel)}"
     from sectorwise.frontends.signatures import find_template_parameters
 
     templates = find_template_parameters(outline.text)
@@ -308,6 +313,19 @@ def _explain_launches(path: Path, kernel: str | None) -> str:
     ] or [example]
     comments = "".join(f"\n  // sectorwise: launch {sketch}" for sketch in sketches)
     return f"{ways}, a file of them with --launches FILE.json, or as a comment in the source:{comments}"
+
+
+def _list_sketches(outline: Outline, kernel: str | None) -> str:
+    """Launches to fill in for the kernels of a binary, or for `kernel` alone; the types of some are not known."""
+    sketches = [
+        _sketch(name, types) if types else f"{read_kernel_name(name).readable}<<<grid, block>>>(...)"
+        for name, types in outline.kernels.items()
+    ]
+    wanted = [each for each in sketches if kernel in {None, each.partition("<<<")[0]}]
+    lines = wanted[:_SKETCHED]
+    if len(wanted) > _SKETCHED:
+        lines.append(f"and {len(wanted) - _SKETCHED:,} kernels more")
+    return "\n  ".join([":", *lines]) if lines else ""
 
 
 def _sketch(name: str, types: tuple[str, ...]) -> str:

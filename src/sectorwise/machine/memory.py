@@ -9,6 +9,7 @@ import numpy as np
 
 from sectorwise.counting.patterns import list_distinct
 from sectorwise.counting.request import Space
+from sectorwise.launch.contents import is_assumed
 from sectorwise.machine.execution import Fault, FaultKind
 from sectorwise.machine.storage import Piece, Storage, empty_storage, make_storage, read_words
 from sectorwise.machine.taint import INEXACT
@@ -130,7 +131,7 @@ def global_storage(memory: GlobalMemory, number: int) -> Storage:
     if storage is None:
         allocation = memory.allocations[number]
         storage = make_storage(memory.materialise(allocation))
-        if allocation.buffer.contents.kind == "noise":
+        if is_assumed(allocation.buffer):
             storage.shadow = np.full(storage.words.size, INEXACT, np.uint8)
         memory.storages[number] = storage
     return storage

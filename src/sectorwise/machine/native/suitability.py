@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sectorwise.counting.request import Operation
+from sectorwise.launch.contents import is_assumed
 from sectorwise.machine.effects import destinations
 from sectorwise.machine.native.flow import steps_of
 from sectorwise.machine.native.relevance import Guard, guard_of
@@ -41,7 +42,7 @@ def find_doubts(flow: Flow, bound: BoundLaunch, reach: Reach) -> dict[int, int]:
     Raises:
         UnsupportedError: one may depend on a value that is not known at all.
     """
-    assumed = frozenset(number for number, each in enumerate(bound.allocations) if each.buffer.contents.kind == "noise")
+    assumed = frozenset(number for number, each in enumerate(bound.allocations) if is_assumed(each.buffer))
     unknown = Source(lambda marks: marks.unknown, lambda _marks: False)
     decisions = _find_decisions(flow, reach, unknown)
     if decisions:
