@@ -12,6 +12,7 @@ import numpy as np
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.machine.likeness import ALL_AXES, SAME, Likeness, relate, spoil, take_as_axis
+from sectorwise.machine.native.flow import sees_others
 from sectorwise.machine.native.relevance import guard_of
 from sectorwise.machine.native.trace import BLOCK_SPECIALS, LANE_SPECIALS, VECTOR_SPECIALS
 from sectorwise.machine.registers import PREDICATE, UNIFORM, UNIFORM_PREDICATE
@@ -43,9 +44,6 @@ STRIDES = (1, 32, 64, 256, 1024, 4096)
 
 _FEWEST_STEPS = 8
 """An axis with fewer steps than this is not worth a stride."""
-
-_SEES_OTHERS = frozenset({"SHFL", "LDSM", "MOVM"})
-"""Opcodes that read registers of lanes which do not issue them."""
 
 
 class SpoiledError(Exception):
@@ -299,11 +297,6 @@ class LikenessPort:
     def store_matrix(self, access: Access, address: Likeness, words: object) -> None:
         """As `store`."""
         self.store(access, address, words)
-
-
-def sees_others(step: Step) -> bool:
-    """Whether an instruction reads registers of lanes that do not issue it."""
-    return step.instruction.opcode in _SEES_OTHERS
 
 
 def decide(likeness: Likeness) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from sectorwise.binary.ir import ZERO_REGISTER
 from sectorwise.counting.request import Space
-from sectorwise.machine.native.alike import sees_others
+from sectorwise.machine.native.flow import sees_others
 from sectorwise.machine.registers import UNIFORM
 
 if TYPE_CHECKING:
