@@ -141,12 +141,14 @@ def keep_patterns(counter: SiteCounter, keys: Keys, parts: Parts, counts: Keys, 
 
 def record_rows(counter: SiteCounter, keys: Keys, parts: Parts, times: Keys) -> None:
     """Adds requests that are keys already (see `_make_columns`), each as often as `times` [rows] says."""
-    hashes = keys.view(np.uint64) @ _MULTIPLIERS[: keys.shape[1]]
-    _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-    if not np.array_equal(keys[first][inverse], keys):
-        first = inverse = np.arange(len(keys))
-    distinct, sums = keys[first], np.zeros(len(first), np.int64)
-    np.add.at(sums, inverse, times)
+    distinct, sums = keys, times
+    if len(keys) > 1:
+        hashes = keys.view(np.uint64) @ _MULTIPLIERS[: keys.shape[1]]
+        _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+        if not np.array_equal(keys[first][inverse], keys):
+            first = inverse = np.arange(len(keys))
+        distinct, sums = keys[first], np.zeros(len(first), np.int64)
+        np.add.at(sums, inverse, times)
     counts = _count(counter, distinct, parts)
     counter.sums += sums @ counts
     keep_patterns(counter, distinct, parts, counts, sums)

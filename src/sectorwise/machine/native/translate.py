@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import TRUE_PREDICATE
 from sectorwise.machine.native.algebra import LlvmAlgebra
-from sectorwise.machine.native.alike import Registers, sees_others
+from sectorwise.machine.native.alike import Registers
 from sectorwise.machine.native.control import Ending, end_block, read_ending, run_inline_control
-from sectorwise.machine.native.flow import Flow, find_live
+from sectorwise.machine.native.flow import Flow, find_live, sees_others
 from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL, WAITS, WORD_ROW
 from sectorwise.machine.native.port import BlockState, LlvmPort
 from sectorwise.machine.native.unsupported import UnsupportedError
