@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 class Plan:
     """How to run a kernel: `relevant` are the instructions that compute values, None for all.
 
-    `doubts` are memory instructions of which it is not certain that they do what they do here, and why.
+    `doubts` are memory instructions of which it is not certain that they do what they do here, and why; `assumes` says
+    that there may be more.
     """
 
     program: Program
@@ -49,6 +50,7 @@ class Plan:
     host: Host
     relevant: frozenset[int] | None
     doubts: Mapping[int, int] = field(default_factory=dict)
+    assumes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
