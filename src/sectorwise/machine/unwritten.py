@@ -8,6 +8,7 @@ import numpy as np
 
 from sectorwise.binary.ir import Address, Register
 from sectorwise.counting.request import Operation, Space
+from sectorwise.machine.registers import STACK_POINTER
 from sectorwise.machine.storage import everywhere
 from sectorwise.machine.taint import INEXACT, KNOWN
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from sectorwise.machine.taint import Levels
 
 _SPACES = frozenset({Space.SHARED, Space.LOCAL, Space.GENERIC})
-_STACK_REGISTER = 1
 
 
 def may_read_unwritten(instruction: Instruction, access: Access) -> bool:
@@ -36,7 +36,7 @@ def may_read_unwritten(instruction: Instruction, access: Access) -> bool:
 
 def _is_stack(place: Address) -> bool:
     base = place.base
-    return isinstance(base, Register) and base.index == _STACK_REGISTER and place.uniform is None
+    return isinstance(base, Register) and base.index == STACK_POINTER and place.uniform is None
 
 
 def judge_unwritten(pieces: tuple[Piece, ...], width_bytes: int, active: Lanes | None, warps: int) -> Levels | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from sectorwise.counting.request import Space
 from sectorwise.machine.execution import FirstRequest
-from sectorwise.machine.memory import DEFAULT_STACK_BYTES, WINDOW_BYTES
+from sectorwise.machine.memory import WINDOW_BYTES, stack_bytes
 from sectorwise.machine.native.arena import Region, make_region
 from sectorwise.machine.native.layout import (
     ALLOCATION,
@@ -104,7 +104,7 @@ def measure_session(bound: BoundLaunch, translation: Translation, allocations: i
 
 
 def _region_sizes(bound: BoundLaunch, translation: Translation, warps: int, allocations: int) -> dict[str, int]:
-    local = -(-_local_bytes(bound) // 16) * 16 * LANES
+    local = -(-stack_bytes(bound) // 16) * 16 * LANES
     sizes = {
         "states": translation.state_bytes * warps,
         "warps": WARP_BYTES * warps,
@@ -126,10 +126,6 @@ def _region_sizes(bound: BoundLaunch, translation: Translation, warps: int, allo
     for bank, content in bound.banks.items():
         sizes[f"bank{bank}"] = len(content) + 64
     return sizes
-
-
-def _local_bytes(bound: BoundLaunch) -> int:
-    return max(bound.local_bytes_per_thread, DEFAULT_STACK_BYTES)
 
 
 def _fill_geometry(session: Session, bound: BoundLaunch, warps: int) -> None:
@@ -162,7 +158,7 @@ def _fill_memory(session: Session, bound: BoundLaunch, memory: GlobalMemory) -> 
         context.put(CONTEXT["banks"] + 8 * bank, "Q", region.address)
     for name in ("shared", "locals", "allocations", "sites", "log", "wide_log"):
         context.put(CONTEXT[name], "Q", regions[name].address)
-    size = _local_bytes(bound)
+    size = stack_bytes(bound)
     context.put(CONTEXT["shared_bytes"], "q", bound.shared_bytes)
     context.put(CONTEXT["local_bytes"], "q", size)
     context.put(CONTEXT["local_start"], "q", WINDOW_BYTES - size)
@@ -179,7 +175,7 @@ def _fill_memory(session: Session, bound: BoundLaunch, memory: GlobalMemory) -> 
 
 
 def _fill_maps(session: Session, bound: BoundLaunch, translation: Translation) -> None:
-    context, row_bytes = session.context, -(-_local_bytes(bound) // 16) * 16 * LANES
+    context, row_bytes = session.context, -(-stack_bytes(bound) // 16) * 16 * LANES
     for name in ("shared_map", "local_maps"):
         context.put(CONTEXT[name], "Q", session.regions[name].address)
     context.put(CONTEXT["shared_map_bytes"], "q", bound.shared_bytes if Space.SHARED in translation.tracked else 0)
