@@ -1,4 +1,4 @@
-"""The same source, for every architecture that is compiled here, loads the same bytes of each buffer and stores the same."""
+"""One source, for every architecture that is compiled here, loads the same bytes of each buffer, and stores them."""
 
 from __future__ import annotations
 

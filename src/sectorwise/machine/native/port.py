@@ -13,7 +13,7 @@ from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.native.layout import CONTEXT, SITE_BYTES, WORD_ROW
 from sectorwise.machine.native.specials import read_special
-from sectorwise.machine.native.unsupported import UnsupportedError
+from sectorwise.machine.native.unsupported import UnsupportedError, require_plain
 from sectorwise.machine.native.updates import choose_fold, update_in_rounds
 from sectorwise.machine.native.values import LANES, Kind, Operand
 from sectorwise.machine.native.watch import likeness_of
@@ -70,6 +70,7 @@ class LlvmPort:
     # Registers.
     def read_register(self, index: int, *, uniform: bool = False) -> Operand:
         """Word of a register."""
+        require_plain(index)
         if index == ZERO_REGISTER:
             return self.algebra.word(0)
         return self.read_slot(index + UNIFORM if uniform else index)
@@ -82,6 +83,7 @@ class LlvmPort:
 
     def write_register(self, index: int, value: Operand, *, uniform: bool = False) -> None:
         """Writes a word in the active lanes."""
+        require_plain(index)
         if index != ZERO_REGISTER:
             self._write_slot(index + UNIFORM if uniform else index, value)
 
