@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sectorwise.binary.ir import RETURN_PLACE
-
 from sectorwise.errors import SectorwiseError
 
 
