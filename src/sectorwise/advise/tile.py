@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from sectorwise.advise.dtypes import Dtype, find_dtype
+from sectorwise.advise.plan import L2_KEEPS
 from sectorwise.counting.calculator import count_shared
 from sectorwise.device import DeviceSpec, load_device, require_capability
 from sectorwise.errors import ArgumentError
@@ -34,9 +35,6 @@ _ACCUMULATOR_BYTES: Final = 4
 _VECTOR_BYTES: Final = 16
 _L2_BYTES_A_CYCLE: Final = 64
 """An SM's port to the L2."""
-
-_L2_KEEPS: Final = 0.55
-"""Of the L2's bytes: 32 MiB read twice are served once from DRAM, 44 only in part (`k_l2_twice_16`, `_44`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +248,7 @@ def count_dram_bytes(product: Product, tile: Tile) -> float:
     element = product.element_bytes
     result = product.m * product.n * min(4.0, max(2.0, element))
     inputs = (product.m + product.n) * product.k * element
-    if inputs <= _L2_KEEPS * product.device.l2_bytes:
+    if inputs <= L2_KEEPS * product.device.l2_bytes:
         return inputs + result
     rows, columns = -(-product.m // tile.bm), -(-product.n // tile.bn)
     together = min(product.device.sm_count, rows * columns)

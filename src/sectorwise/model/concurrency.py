@@ -70,11 +70,16 @@ class Concurrency:
 
 @dataclass(frozen=True, slots=True)
 class _Draws:
-    """Random numbers of every load of every pass, the same for every trial load of the memory: results stay smooth."""
+    """What one load takes in every pass, shape (passes, blocks, warps), the same for every trial load of the memory.
 
-    idle: Times
-    queued: Times
-    level: Times
+    So results stay smooth. `idle_ns` is the latency of DRAM without a queue, of which `waits` is how many mean waits
+    a load stands in line; where `from_dram` is not, it takes `cached_ns`. None: all of it comes from DRAM.
+    """
+
+    idle_ns: Times
+    waits: Times
+    from_dram: npt.NDArray[np.bool_] | None
+    cached_ns: Times | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +114,12 @@ def estimate_concurrency(
     memory = describe_memory(device)
     capability = require_capability(device)
     sms = sm_count or device.sm_count
-    draws = _draw(schedule, warps_per_block)
+    draws = _draw(schedule, memory, warps_per_block)
     issue_cycles = max(-(-warps_per_sm // capability.sub_partitions) * len(schedule.slots), pipe_cycles)
     cycles_per_ns = device.boost_mhz / 1000
 
     def load_memory(busy: float) -> tuple[_Walk, float, float]:
-        walk = _walk(schedule, draws, memory, memory.wait_ns(busy), cycles_per_ns)
+        walk = _walk(schedule, draws, memory, memory.wait_ns(busy), cycles_per_ns, warps_per_block)
         pass_ns = max(walk.pass_cycles, issue_cycles) / cycles_per_ns
         return walk, pass_ns, share * sms * warps_per_sm * schedule.dram_bytes / pass_ns
 
@@ -141,23 +146,46 @@ def estimate_concurrency(
     )
 
 
-def _draw(schedule: Schedule, warps_per_block: int) -> _Draws:
-    """Uniform numbers, shape (passes, loads of a pass, blocks, warps of a block)."""
+def _draw(schedule: Schedule, memory: MemoryModel, warps_per_block: int) -> list[_Draws]:
+    """What each load of a pass draws."""
     generator = np.random.default_rng(0)
-    loads = sum(slot.load is not None for slot in schedule.slots)
-    blocks = max(1, _WARPS_SAMPLED // warps_per_block)
-    shape = (_PASSES_SKIPPED + _PASSES_COUNTED, loads, blocks, warps_per_block)
-    return _Draws(idle=generator.random(shape), queued=generator.random(shape), level=generator.random(shape))
+    loads = [slot.load for slot in schedule.slots if slot.load]
+    shape = (_PASSES_SKIPPED + _PASSES_COUNTED, len(loads), *_shape_sample(warps_per_block))
+    idle, queued, level = generator.random(shape), generator.random(shape), generator.random(shape)
+    return [
+        _draw_load(access, memory, idle[:, load], queued[:, load], level[:, load]) for load, access in enumerate(loads)
+    ]
 
 
-def _walk(schedule: Schedule, draws: _Draws, memory: MemoryModel, wait_ns: float, cycles_per_ns: float) -> _Walk:
+def _draw_load(access: Access, memory: MemoryModel, idle: Times, queued: Times, level: Times) -> _Draws:
+    """Turn uniform numbers into what a load takes."""
+    place_bytes = access.request_bytes / access.places
+    idle_ns = memory.draw_idle_ns(idle, place_bytes, access.places)
+    waits = memory.draw_waits(queued, place_bytes, access.places)
+    if access.dram_share >= 1:
+        return _Draws(idle_ns, waits, None, None)
+    cached_ns = np.where(level < access.dram_share + access.l2_share, memory.l2_hit_ns, memory.l1_hit_ns)
+    return _Draws(idle_ns, waits, level < access.dram_share + access.waiting_share, cached_ns)
+
+
+def _shape_sample(warps_per_block: int) -> tuple[int, int]:
+    """Sampled blocks, and warps of each."""
+    return max(1, _WARPS_SAMPLED // warps_per_block), warps_per_block
+
+
+def _walk(
+    schedule: Schedule,
+    draws: list[_Draws],
+    memory: MemoryModel,
+    wait_ns: float,
+    cycles_per_ns: float,
+    warps_per_block: int,
+) -> _Walk:
     """Let the sampled warps issue their schedule, pass after pass, with the mean time in the memory's queue given."""
     loads = [slot.load for slot in schedule.slots if slot.load]
-    latencies = [
-        _draw_latencies(access, draws, load, memory, wait_ns) * cycles_per_ns for load, access in enumerate(loads)
-    ]
+    latencies = [_find_latencies(draw, wait_ns) * cycles_per_ns for draw in draws]
     slots = _merge_plain(schedule, memory.taken_branch_cycles)
-    now = np.zeros(draws.idle.shape[2:])
+    now = np.zeros(_shape_sample(warps_per_block))
     clear = np.zeros((_SCOREBOARDS, *now.shape))
     begin = now
     for one_pass in range(_PASSES_SKIPPED + _PASSES_COUNTED):
@@ -207,16 +235,12 @@ def _merge_plain(schedule: Schedule, taken_branch_cycles: int) -> tuple[Slot, ..
     return tuple(merged)
 
 
-def _draw_latencies(access: Access, draws: _Draws, load: int, memory: MemoryModel, wait_ns: float) -> Times:
-    """Latencies in ns of one load in every pass, shape (passes, blocks, warps)."""
-    place_bytes = access.request_bytes / access.places
-    from_dram = memory.draw_idle_ns(draws.idle[:, load], place_bytes, access.places)
-    from_dram = from_dram + wait_ns * memory.draw_waits(draws.queued[:, load], place_bytes, access.places)
-    if access.dram_share >= 1:
+def _find_latencies(draws: _Draws, wait_ns: float) -> Times:
+    """Latencies in ns of one load in every pass, shape (passes, blocks, warps), the mean wait in the queue given."""
+    from_dram = draws.idle_ns + wait_ns * draws.waits
+    if draws.from_dram is None or draws.cached_ns is None:
         return from_dram
-    level = draws.level[:, load]
-    from_l2 = np.where(level < access.dram_share + access.l2_share, memory.l2_hit_ns, memory.l1_hit_ns)
-    return np.where(level < access.dram_share + access.waiting_share, from_dram, from_l2)
+    return np.where(draws.from_dram, from_dram, draws.cached_ns)
 
 
 def _solve(demand: Callable[[float], float]) -> float:
