@@ -20,7 +20,7 @@ from sectorwise.model.latency import MEASURED_DEVICE
 from sectorwise.model.schedule import find_loops
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from sectorwise.binding import BoundLaunch
     from sectorwise.device import DeviceSpec
@@ -374,9 +374,3 @@ def _describe_site(site: Site, parts: _Parts, flow: Flow) -> SiteTraffic:
         waited = sum(flow.waited.values()) / together if together else 0.0
     dram = (asked - hits) * missed
     return SiteTraffic(site.instruction, asked, hits, asked - hits - dram, dram, (asked - hits) * waited)
-
-
-def sum_over(sites: Iterable[SiteTraffic]) -> tuple[float, float, float]:
-    """Sectors from L1, from the L2 and from DRAM of several loads together, as of one source line."""
-    found = list(sites)
-    return sum(s.l1_hits for s in found), sum(s.l2_hits for s in found), sum(s.dram for s in found)
