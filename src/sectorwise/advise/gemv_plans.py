@@ -34,7 +34,8 @@ BURST_NARROW, BURST_WIDE = 8, 1
 kernels: six scoreboards and few registers part the 16 in two, and each vector is waited for before the next."""
 
 _PLAIN_REGISTERS: Final = 22
-"""Beside sums, weights and x: with it the measured kernels take the warps of an SM that they took."""
+"""Beside sums, and weights and x on their way: with it an SM holds as many of the measured kernels of 16-byte loads
+as it did."""
 
 _MOST_REGISTERS: Final = 255
 
@@ -172,7 +173,7 @@ def _plan_lanes_along_k(
     passes = max(1.0, weight.row_bytes / (lanes_a_row * width * parts))
     unroll = min(passes, float(UNROLL_WIDE if width == VECTOR_BYTES else UNROLL_NARROW))
     unroll = max(1.0, unroll / together)
-    fixed = round(4 * together + 8) if width == VECTOR_BYTES else BURST_NARROW
+    fixed = round(4 * together + 8) if width == VECTOR_BYTES else 2 * BURST_NARROW
     share = share_batch(weight, together, fixed)
     loop = _loop(weight, share, source, inside * elements * X_BYTES, unroll, device, together=together)
     shuffles = max(1, round(math.log2(active_lanes))) if active_lanes > 1 else 0
@@ -214,7 +215,7 @@ def _plan_thread_a_row(weight: Weight, device: DeviceSpec) -> Way:
     source = replace(plain, dram_share=width / 32 if fits else 1.0)
     passes = weight.row_bytes / width
     unroll = min(passes, float(UNROLL_NARROW))
-    share = share_batch(weight, 1, BURST_NARROW)
+    share = share_batch(weight, 1, 2 * BURST_NARROW)
     loop = _loop(weight, share, source, lane * 0, unroll, device)
     once = (work("index", 16), store("y", lane * Y_BYTES, Y_BYTES, times=share.at_once))
     plan = finish_plan(weight, share, "a thread a row", (blocks, 128), (loop, once), passes / unroll, device)
@@ -232,7 +233,7 @@ def _plan_lanes_along_n(weight: Weight, device: DeviceSpec, name: str, width: in
     columns = max(1, 8 * width // weight.dtype.bits)
     passes = weight.k / parts
     unroll = min(passes, float(UNROLL_WIDE if width == VECTOR_BYTES else UNROLL_NARROW))
-    fixed = 5 if width == VECTOR_BYTES else BURST_NARROW
+    fixed = 5 if width == VECTOR_BYTES else 2 * BURST_NARROW
     share = share_batch(weight, columns, fixed)
     loop = _loop(weight, share, source, lane * 0, unroll, device, along_n=True)
     warps_a_block = parts if parts > 1 else 4
