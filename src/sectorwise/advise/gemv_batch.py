@@ -22,7 +22,7 @@ from sectorwise.advise.gemv_plans import (
     load_x,
     share_batch,
 )
-from sectorwise.advise.plan import WARP_LANES, Step, barrier, load, shared, store, work
+from sectorwise.advise.steps import WARP_LANES, Step, barrier, load, shared, store, work
 
 if TYPE_CHECKING:
     from sectorwise.device import DeviceSpec

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from sectorwise.advise.plan import L2_KEEPS, WARP_LANES, Plan, Step, barrier, load, shared, store, work
+from sectorwise.advise.plan import L2_KEEPS, Plan
+from sectorwise.advise.steps import WARP_LANES, Step, barrier, load, shared, store, work
 from sectorwise.device import DeviceSpec, require_capability
 from sectorwise.model.occupancy import occupancy
 
