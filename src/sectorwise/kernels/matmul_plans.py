@@ -50,7 +50,7 @@ def plan_matmul(a: DeviceArray, b: DeviceArray, c: DeviceArray, multiprocessors:
         "matmul.cu",
         f"matmul_tensor<{C_TYPES[a.dtype]}, {tall}, {flags}>",
         (down * across, 1, 1),
-        (256, 1, 1),
+        (128, 1, 1),
         arguments,
         dynamic_shared_bytes=_STAGES * (tall + _ACROSS) * _DEPTH * _ITEM_BYTES,
     )

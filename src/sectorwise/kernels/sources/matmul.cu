@@ -20,7 +20,7 @@ template <bool TURNED> __device__ void load_four(unsigned int (&words)[4], const
                  : "r"(address));
 }
 
-constexpr int THREADS = 256, ACROSS = 128, DEPTH = 64, STAGES = 3;
+constexpr int THREADS = 128, ACROSS = 128, DEPTH = 64, STAGES = 3;
 
 // A tile as it lies in memory: LINES lines of CELLS pieces of 16 bytes, each piece at a column that is exclusive-ored with
 // its line, so that the eight rows of a matrix, one below the other, meet all banks.
@@ -40,7 +40,7 @@ template <int LINES, int CELLS> struct Tile {
   }
 };
 
-// A block has DOWN x 128 of C, eight warps in two rows of four, three stages of 64 of the depth. A lies by rows or by
+// A block has DOWN x 128 of C, four warps in two rows of two, three stages of 64 of the depth. A lies by rows or by
 // columns, and so does B: ldmatrix turns what mma wants turned. Blocks go down eight tiles before they go across, so that
 // those that run together read the same of A and B.
 template <typename T, int DOWN, bool A_BY_ROWS, bool B_BY_ROWS>
@@ -55,8 +55,8 @@ matmul_tensor(  // sectorwise: allow SW402, SW502
   int band = blockIdx.x / (8 * tiles_across), rest = blockIdx.x % (8 * tiles_across);
   int high = min(8, tiles_down - 8 * band);
   int row = (8 * band + rest % high) * DOWN, column = rest / high * ACROSS;
-  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, down = warp / 4 * ROWS, across = warp % 4 * 32;
-  float sums[ROWS / 16][4][4] = {};
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, down = warp / 2 * ROWS, across = warp % 2 * 64;
+  float sums[ROWS / 16][8][4] = {};
 
   auto fetch = [&](int stage, int t) {
     if (t < k) {
@@ -81,7 +81,7 @@ matmul_tensor(  // sectorwise: allow SW402, SW502
     const uint4 *left = memory + stage * STAGE, *right = left + LEFT;
 #pragma unroll
     for (int i = 0; i < DEPTH / 16; ++i) {
-      unsigned int rows[ROWS / 16][4], columns[2][4];
+      unsigned int rows[ROWS / 16][4], columns[4][4];
 #pragma unroll
       for (int u = 0; u < ROWS / 16; ++u) {
         int line = A_BY_ROWS ? down + 16 * u + lane % 16 : 16 * i + lane % 8 + lane / 16 * 8;
@@ -89,7 +89,7 @@ matmul_tensor(  // sectorwise: allow SW402, SW502
         load_four<!A_BY_ROWS>(rows[u], left + Left::place(line, cell));
       }
 #pragma unroll
-      for (int u = 0; u < 2; ++u) {
+      for (int u = 0; u < 4; ++u) {
         int line = B_BY_ROWS ? 16 * i + lane % 16 : across + 16 * u + lane % 8 + lane / 16 * 8;
         int cell = B_BY_ROWS ? (across + 16 * u) / 8 + lane / 16 : 2 * i + lane / 8 % 2;
         load_four<B_BY_ROWS>(columns[u], right + Right::place(line, cell));
@@ -97,7 +97,7 @@ matmul_tensor(  // sectorwise: allow SW402, SW502
 #pragma unroll
       for (int u = 0; u < ROWS / 16; ++u)
 #pragma unroll
-        for (int v = 0; v < 4; ++v)
+        for (int v = 0; v < 8; ++v)
           multiply_add<T>(sums[u][v], rows[u][0], rows[u][1], rows[u][2], rows[u][3], columns[v / 2][v % 2 * 2],
                           columns[v / 2][v % 2 * 2 + 1]);
     }
@@ -111,7 +111,7 @@ matmul_tensor(  // sectorwise: allow SW402, SW502
 #pragma unroll
   for (int u = 0; u < ROWS / 16; ++u)
 #pragma unroll
-    for (int v = 0; v < 4; ++v)
+    for (int v = 0; v < 8; ++v)
 #pragma unroll
       for (int h = 0; h < 2; ++h) {
         int line = down + 16 * u + 8 * h + lane / 4;
