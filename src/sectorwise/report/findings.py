@@ -10,7 +10,7 @@ from sectorwise.report.page import Page, Role, paint, tidy, wrap
 from sectorwise.report.pictures import draw_picture
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from sectorwise.analysis.data import FindingReport
     from sectorwise.findings import Evidence, Remedy
@@ -28,12 +28,17 @@ def write_findings(findings: Sequence[FindingReport], page: Page) -> Iterator[st
     if not shown:
         return
     yield paint(page, Role.TITLE, "  findings, the dearest first")
+    told: set[Remedy] = set()
     for finding in shown:
-        yield from write_finding(finding, page)
+        yield from write_finding(finding, page, told)
+        told.update(finding.remedies)
 
 
-def write_finding(finding: FindingReport, page: Page) -> Iterator[str]:
-    """What is wrong and where, the number behind it, one warp of it, what to do, and proven remedies."""
+def write_finding(finding: FindingReport, page: Page, told: Collection[Remedy] = ()) -> Iterator[str]:
+    """What is wrong and where, the number behind it, one warp of it, what to do, and proven remedies.
+
+    Of a remedy that was `told` already, for another finding that it helps as well, only the title stands here.
+    """
     place = "" if finding.location is None else f"  {finding.location.file}:{finding.location.line}"
     role = _ROLES[finding.severity]
     mark = "" if finding.severity is Severity.WARNING else f" ({finding.severity})"
@@ -43,7 +48,10 @@ def write_finding(finding: FindingReport, page: Page) -> Iterator[str]:
         yield from _write_evidence(finding.evidence, finding.cost_ns, page)
     yield from wrap(page, f"help: {finding.advice}; `sectorwise explain {finding.code}`", _INDENT)
     for remedy in finding.remedies:
-        yield from _write_remedy(remedy, page)
+        if remedy in told:
+            yield from wrap(page, f"remedy, as above: {remedy.title}", _INDENT)
+        else:
+            yield from _write_remedy(remedy, page)
 
 
 def _write_evidence(evidence: Evidence, cost_ns: float | None, page: Page) -> Iterator[str]:
@@ -55,8 +63,9 @@ def _write_evidence(evidence: Evidence, cost_ns: float | None, page: Page) -> It
 
 
 def _write_remedy(remedy: Remedy, page: Page) -> Iterator[str]:
+    proven = "proven" if remedy.proven_on is None else f"proven on {remedy.proven_on}, not on this one"
     gain = f"{remedy.before:,} to {remedy.after:,} {remedy.quantity}"
-    yield from wrap(page, f"remedy, proven: {remedy.title}: {gain}", _INDENT)
+    yield from wrap(page, f"remedy, {proven}: {remedy.title}: {gain}", _INDENT)
     if remedy.before_ns is not None and remedy.after_ns is not None:
         ratio = remedy.before_ns / remedy.after_ns
         times = f"{write_time(remedy.before_ns)} to {write_time(remedy.after_ns)}"
