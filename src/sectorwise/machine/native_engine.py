@@ -33,7 +33,7 @@ from sectorwise.machine.native.plan import (
 from sectorwise.machine.native.relevance import find_relevant
 from sectorwise.machine.native.sampling import sample_blocks
 from sectorwise.machine.native.session import open_session
-from sectorwise.machine.native.suitability import check_order, find_doubts
+from sectorwise.machine.native.suitability import check_order, find_doubts, find_met_doubts
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.outcome import make_execution
 from sectorwise.machine.program import decode
@@ -94,10 +94,11 @@ def execute_native(
     if doubts and not assumes:
         text = flow.step_at(min(doubts)).instruction.text
         raise UnsupportedError(f"{text} may depend on a value that is inexact, or on an order")
-    execution = _run(bound, options, Plan(program, flow, host, relevant, reach, doubts), progress)
+    execution = _run(bound, options, Plan(program, flow, host, relevant, reach, doubts, assumes), progress)
     if all(step.instruction.index in relevant for step in flow.steps() if writes_buffers(step)):
         return execution
-    return replace(execution, read_buffer=_read_later(bound, options, Plan(program, flow, host, None, reach)))
+    everything = Plan(program, flow, host, None, reach, assumes=True)
+    return replace(execution, read_buffer=_read_later(bound, options, everything))
 
 
 def _read_later(bound: BoundLaunch, options: ExecutionOptions, plan: Plan) -> Callable[[int], npt.NDArray[np.uint8]]:
@@ -132,9 +133,14 @@ def _run(
                 left = _run_classes(tally, plan, alike, progress)
         if left.size:
             sampling = _run_left(tally, plan, left, progress)
+    met = {index: counter.met for index, counter in tally.counters.items() if counter.met}
+    undefined = find_met_doubts(plan.flow, met)
+    if undefined and not plan.assumes:
+        text = plan.flow.step_at(min(undefined)).instruction.text
+        raise UnsupportedError(f"{text} may depend on what CUDA leaves undefined")
     for index, counter in tally.counters.items():
         counter.executed = int(tally.issued[index])
-        counter.doubts |= plan.doubts.get(index, KNOWN)
+        counter.doubts |= plan.doubts.get(index, KNOWN) | undefined.get(index, KNOWN)
     return make_execution(tally, bound.launch.blocks_total, sampling)
 
 

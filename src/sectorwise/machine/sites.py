@@ -66,7 +66,8 @@ class SiteCounter:
 
     `sums` are in the order of the fields of `Counts`, then requests that have an active lane.
     `doubts` is all that was uncertain about its addresses, its guard and the way to it; `unknown` says that some
-    requests are not in the counts, `sampled` that some blocks stand for others without a proof.
+    requests are not in the counts, `sampled` that some blocks stand for others without a proof; `met` is what it met
+    that CUDA leaves undefined (`encounters`).
     """
 
     instruction: int
@@ -78,6 +79,7 @@ class SiteCounter:
     doubts: int = KNOWN
     unknown: bool = False
     sampled: bool = False
+    met: int = 0
     memo: dict[bytes, npt.NDArray[np.int64]] = field(default_factory=dict)
     kept: dict[bytes, _Kept] = field(default_factory=dict)
     first: FirstRequest | None = None

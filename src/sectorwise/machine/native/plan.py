@@ -44,7 +44,7 @@ class Plan:
     """How to run a kernel: `relevant` are the instructions that compute values, None for all.
 
     `reach` says which parts of memory instructions touch. `doubts` are memory instructions of which it is not certain
-    that they do what they do here, and why.
+    that they do what they do here, and why; `assumes` says that there may be more.
     """
 
     program: Program
@@ -53,6 +53,7 @@ class Plan:
     relevant: frozenset[int] | None
     reach: Reach
     doubts: Mapping[int, int] = field(default_factory=dict)
+    assumes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

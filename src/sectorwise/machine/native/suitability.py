@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from sectorwise.counting.request import Operation
 from sectorwise.launch.contents import is_assumed
 from sectorwise.machine.effects import destinations
+from sectorwise.machine.encounters import COLLIDED, UNWRITTEN
 from sectorwise.machine.native.flow import steps_of
 from sectorwise.machine.native.relevance import Guard, guard_of
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.taint import INEXACT, ORDERED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from sectorwise.binding import BoundLaunch
     from sectorwise.machine.native.flow import Flow
@@ -53,6 +54,22 @@ def find_doubts(flow: Flow, bound: BoundLaunch, reach: Reach) -> dict[int, int]:
     ordered = Source(lambda marks: marks.ordered, lambda marks: marks.stains)
     for flag, source in ((INEXACT, inexact), (ORDERED, ordered)):
         for index in _find_touched(flow, _find_decisions(flow, reach, source)):
+            found[index] = found.get(index, 0) | flag
+    return found
+
+
+def find_met_doubts(flow: Flow, met: Mapping[int, int]) -> dict[int, int]:
+    """As `find_doubts`, for what instructions (by index) have met that CUDA leaves undefined."""
+
+    def marks_of(flag: int) -> set[int]:
+        return {id(flow.marks[index]) for index, flags in met.items() if flags & flag}
+
+    collided, unwritten = marks_of(COLLIDED), marks_of(UNWRITTEN)
+    lost = Source(lambda _marks: False, lambda marks: id(marks) in collided)
+    unset = Source(lambda marks: id(marks) in unwritten, lambda _marks: False)
+    found: dict[int, int] = {}
+    for flag, source, some in ((ORDERED, lost, collided), (INEXACT, unset, unwritten)):
+        for index in _find_touched(flow, _find_decisions(flow, source)) if some else ():
             found[index] = found.get(index, 0) | flag
     return found
 
