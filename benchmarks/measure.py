@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.rows import FOLDER, bind_row
-from benchmarks.sources import DIVERGENT, LONG, bind_source
+from benchmarks.sources import DIVERGENT, LONG, SILENT, bind_source
 from sectorwise.machine import numpy_engine
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.machine.native.compiler import compile_module, find_host, restrict_host
@@ -124,7 +124,12 @@ def list_hosts() -> dict[str, Host]:
 def measure_rates() -> list[Measured]:
     """Lane-instructions a second of one core: masks, bounds, every request counted, every value computed."""
     found = []
-    for name, bound in (("k_mm_tile16", bind_row("gemm:k_mm_tile16")), ("divergent loops", bind_source(DIVERGENT))):
+    kernels = {
+        "k_mm_tile16": bind_row("gemm:k_mm_tile16"),
+        "divergent loops": bind_source(SILENT),
+        "divergent loops that store": bind_source(DIVERGENT),
+    }
+    for name, bound in kernels.items():
         for (where, host), goal in zip(list_hosts().items(), (500, 300), strict=False):
             lanes, seconds = _measure_rate(bound, host)
             what = f"{name}: {lanes / 1e6:,.0f} million lane-instructions{where}"

@@ -122,7 +122,9 @@ def open_buffers(tally: Tally, plan: Plan) -> Buffers:
     lazy = relevant is not None and not any(
         step.instruction.index in relevant and _moves_otherwise(step) for step in plan.flow.steps()
     )
-    return Buffers(tally.global_memory, lazy, tally.options.memory_bytes)
+    return Buffers(
+        tally.global_memory, lazy, tally.options.memory_bytes, may_sample=tally.options.sample_above is not None
+    )
 
 
 def _moves_otherwise(step: Step) -> bool:
