@@ -131,7 +131,7 @@ def measure_rates() -> list[Measured]:
     }
     for name, bound in kernels.items():
         for (where, host), goal in zip(list_hosts().items(), (500, 300), strict=False):
-            lanes, seconds = _measure_rate(bound, host)
+            lanes, seconds = measure_rate(bound, host)
             what = f"{name}: {lanes / 1e6:,.0f} million lane-instructions{where}"
             found.append(Measured(what, f"{lanes / seconds / 1e6:,.0f} M/s", f"{goal} M/s"))
     bound = bind_row("gemm:k_mm_swapped")
@@ -141,7 +141,7 @@ def measure_rates() -> list[Measured]:
     return found
 
 
-def _measure_rate(bound: BoundLaunch, host: Host) -> tuple[int, float]:
+def measure_rate(bound: BoundLaunch, host: Host) -> tuple[int, float]:
     """Lane-instructions, and the seconds that all blocks take with all of their values, their code at hand.
 
     Values that no count hangs on are computed when a buffer is asked for; what takes longer is the run with values.

@@ -16,12 +16,16 @@ _TUNING_ON_X86 = "+fast-gather"
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The machine that the code is for: its triple, processor, features (`+avx2,...`), and the compiler's release."""
+    """The machine that the code is for: its triple, processor, features (`+avx2,...`), and the compiler's release.
+
+    `level` is that of optimisation: 0 for all but measurements (docs/performance.md, "A second tier").
+    """
 
     triple: str
     processor: str
     features: str
     release: str
+    level: int = 0
 
 
 @lru_cache(maxsize=1)

@@ -78,7 +78,7 @@ def build_code(tally: Tally, plan: Plan, alike: Alike | None) -> tuple[Translati
     """Machine code; with `alike` it also watches what blocks have in common."""
     banks = {bank: len(content) for bank, content in tally.bound.banks.items()}
     translation = translate(plan.program, plan.flow, banks, plan.relevant, alike)
-    return translation, load(build(make_module(translation), plan.host, 0), (ENTRY,))
+    return translation, load(build(make_module(translation), plan.host, plan.host.level), (ENTRY,))
 
 
 def make_module(translation: Translation) -> str:
