@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from sectorwise.binding import Allocation, BoundLaunch
     from sectorwise.machine.execution import Execution, ExecutionOptions, Sampling
     from sectorwise.machine.native.alike import Alike
+    from sectorwise.machine.native.compiler import Host
     from sectorwise.machine.program import Program
 
 _PADDING_BYTES = 64
@@ -61,8 +62,11 @@ def execute_native(
     progress: Callable[[int, int], None] | None = None,
     *,
     assumes: bool = False,
+    host: Host | None = None,
 ) -> Execution:
     """Runs every lane of every warp of every block, block after block; the result is the reference engine's.
+
+    Machine code is for `host`, for this machine where that is None.
 
     With `assumes` it also runs launches in which inexact values, or an order of warps, may decide what happens: their
     memory instructions are marked as assumed or dependent on the schedule wherever that may be, where the reference
@@ -72,7 +76,7 @@ def execute_native(
         UnsupportedError: machine code does not do something of this launch; the reference engine does.
         StepLimitError: a warp ran more instructions than `options.step_limit`; the text names the line.
     """
-    host = find_host()
+    host = host or find_host()
     if host is None:
         raise UnsupportedError("there is no compiler for this machine")
     if options.observers:

@@ -78,7 +78,7 @@ def build_code(tally: Tally, plan: Plan, alike: Alike | None) -> tuple[Translati
     """Machine code; with `alike` it also watches what blocks have in common."""
     banks = {bank: len(content) for bank, content in tally.bound.banks.items()}
     translation = translate(plan.program, plan.flow, banks, plan.relevant, alike)
-    return translation, load(build(make_module(translation), plan.host, 0), (ENTRY,))
+    return translation, load(build(make_module(translation), plan.host, plan.host.level), (ENTRY,))
 
 
 def make_module(translation: Translation) -> str:
@@ -122,7 +122,9 @@ def open_buffers(tally: Tally, plan: Plan) -> Buffers:
     lazy = relevant is not None and not any(
         step.instruction.index in relevant and _moves_otherwise(step) for step in plan.flow.steps()
     )
-    return Buffers(tally.global_memory, lazy, tally.options.memory_bytes)
+    return Buffers(
+        tally.global_memory, lazy, tally.options.memory_bytes, may_sample=tally.options.sample_above is not None
+    )
 
 
 def _moves_otherwise(step: Step) -> bool:

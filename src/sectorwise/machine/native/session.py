@@ -11,7 +11,7 @@ import numpy as np
 from sectorwise.counting.request import Space
 from sectorwise.machine.execution import FirstRequest
 from sectorwise.machine.memory import WINDOW_BYTES, stack_bytes
-from sectorwise.machine.native.arena import Region, make_region
+from sectorwise.machine.native.arena import Region, make_region, make_sparse
 from sectorwise.machine.native.layout import (
     ALLOCATION,
     ALLOCATION_BYTES,
@@ -204,6 +204,8 @@ def _attach_callbacks(session: Session, buffers: Buffers) -> None:
     def fetch(number: int) -> None:
         with buffers.lock:
             _guarded(session, lambda: _fetch(session, buffers, number))
+            if session.failure:
+                _stand_in(session, buffers.memory, number)
 
     def make(number: int, chunk: int) -> None:
         with buffers.lock:
@@ -231,6 +233,13 @@ def _fetch(session: Session, buffers: Buffers, number: int) -> None:
     entry = number * ALLOCATION_BYTES
     session.regions["allocations"].put(entry + ALLOCATION["host"], "Q", octets.ctypes.data)
     session.regions["allocations"].put(entry + ALLOCATION["made"], "Q", 0 if made is None else made.ctypes.data)
+
+
+def _stand_in(session: Session, memory: GlobalMemory, number: int) -> None:
+    """Zeros in place of a buffer that could not be made: machine code reads on to where it looks whether to stop."""
+    zeros = make_sparse(memory.allocations[number].size_bytes + 64)
+    session.keep.append(zeros)
+    session.regions["allocations"].put(number * ALLOCATION_BYTES + ALLOCATION["host"], "Q", zeros.ctypes.data)
 
 
 def empty_logs(session: Session) -> None:
