@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sectorwise.launch.contents import materialise, needs_whole
-from sectorwise.machine.batch import Tally
+from sectorwise.machine.batch import Tally, open_lengths
 from sectorwise.machine.clusters import find_shape
 from sectorwise.machine.memory import open_global_memory
 from sectorwise.machine.native.alike import SpoiledError, find_alike_registers
@@ -152,7 +152,7 @@ def _run_classes(
     translation, library = build_code(tally, plan, alike)
     counters, limit = open_counters(plan, translation), tally.options.step_limit
     session = open_session(bound, translation, library, open_buffers(tally, plan), counters, limit)
-    classes = run_examples(session, bound, translation, alike, progress)
+    classes = run_examples(session, bound, translation, alike, progress, tally.lengths)
     check_stop(tally, session, classes.stop)
     enter_counted(tally, translation, Counted(counters, classes.issued))
     return classes.left
@@ -192,6 +192,7 @@ def _open_tally(bound: BoundLaunch, options: ExecutionOptions, program: Program)
         {},
         np.zeros(count, np.int64),
         np.zeros(count, np.int64),
+        lengths=open_lengths(bound.launch.blocks_total),
     )
 
 

@@ -262,6 +262,12 @@ def run_blocks(session: Session, first: int, last: int) -> int:
     return session.context.get(CONTEXT["stop"], "i")
 
 
+def count_instructions(session: Session, sizes: npt.NDArray[np.int64]) -> int:
+    """Warp instructions that blocks have issued since the last `collect`; `sizes` are those of each basic block."""
+    issued = session.regions["issued"].view(np.int64, 0, 2 * len(sizes))
+    return int(np.dot(issued[::2].astype(np.int64), sizes))
+
+
 def _find_first(session: Session, counter: SiteCounter, number: int) -> None:
     """Keeps the first request of a site, of those in several spaces the earliest."""
     sites, start = session.regions["sites"], number * SITE_BYTES
