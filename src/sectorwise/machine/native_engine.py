@@ -130,7 +130,7 @@ def _run(
         if left.size:
             sampling = _run_left(tally, plan, left, progress)
     met = {index: counter.met for index, counter in tally.counters.items() if counter.met}
-    undefined = find_met_doubts(plan.flow, met)
+    undefined = find_met_doubts(plan.flow, plan.reach, met)
     if undefined and not plan.assumes:
         text = plan.flow.step_at(min(undefined)).instruction.text
         raise UnsupportedError(f"{text} may depend on what CUDA leaves undefined")
