@@ -34,11 +34,15 @@ _SOLVED = 2e-5
 
 
 class Bound(StrEnum):
-    """What sets the pace: schedulers without a gap, a memory that is busy 90 % of its time, else the wait for data."""
+    """What sets the pace: schedulers without a gap, a memory that is busy 90 % of its time, else the wait for data.
+
+    Or `OTHER` work of the launch that takes longer than its loads: arithmetic, passes of L1, the L2, atomics.
+    """
 
     LATENCY = "latency"
     MEMORY = "memory"
     ISSUE = "issue"
+    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,5 +69,5 @@ def model_kernel(
         traffic=traffic,
         time=time,
         causes=() if traffic is None or time is None else find_causes(bound, execution, held, traffic, time),
-        pace=estimate_pace(bound, execution, totals, held, traffic),
+        pace=estimate_pace(bound, execution, totals, held, traffic, time),
     )

@@ -65,6 +65,7 @@ class Traffic:
     of `dram_bytes_read` that lie alone, without a neighbour of 64 bytes. `sites` has each load from global or local
     memory, `passes` the cycles that L1 takes for a request of each memory instruction, and
     `hottest_lanes` the lanes of atomics that work on one address.
+    `distinct_load_sectors` are those that loads ask for at least once, None where not all of them were seen.
     `window_blocks` of the launch's blocks were followed; `borrowed`: the caches are those of another
     device. `assumed` says what was borrowed or guessed.
     """
@@ -78,6 +79,7 @@ class Traffic:
     sites: tuple[SiteTraffic, ...]
     passes: Mapping[int, float]
     hottest_lanes: int
+    distinct_load_sectors: int | None
     window_blocks: int
     warm: bool
     borrowed: bool
@@ -212,6 +214,7 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
         hottest_lanes=round(
             parts.window.lines.hottest_lanes * parts.bound.launch.blocks_total / _count_followed(parts)
         ),
+        distinct_load_sectors=None if rest else parts.window.count_all_distinct(s.instruction for s in loads),
         window_blocks=parts.window.blocks,
         warm=parts.warm,
         borrowed=parts.bound.device.caches is None,

@@ -13,7 +13,7 @@ from sectorwise.machine.numpy_engine import open_tally, run_blocks
 from sectorwise.model.caches.lines import MOST_LINES, SECTORS_IN_LINE, Lines, count_warps, record_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import numpy.typing as npt
 
@@ -76,6 +76,18 @@ class Window:
         if touched.size * shifts.size > MOST_DISTINCT:
             return touched.size * shifts.size
         return np.unique(touched[:, None] + shifts[None, :]).size
+
+    def count_all_distinct(self, instructions: Iterable[int]) -> int | None:
+        """Sectors that these instructions touch together; None where not all lines are known."""
+        lines = self.lines
+        if self.shifts is not None or not lines.complete:
+            return None
+        rows = np.isin(lines.instruction, list(instructions))
+        keys = np.unique(lines.line[rows] << SECTORS_IN_LINE | lines.sectors[rows])
+        line, bits = keys >> SECTORS_IN_LINE, (keys & 15).astype(np.uint8)
+        begins = np.flatnonzero(np.diff(line, prepend=-1))
+        together = np.bitwise_or.reduceat(bits, begins) if line.size else bits
+        return int(np.unpackbits(together).sum())
 
     def gather(
         self, blocks: npt.NDArray[np.int64], keep: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
