@@ -152,7 +152,7 @@ def describe_traffic(traffic: Traffic | None, places: Mapping[int, int]) -> Traf
             )
             for each in traffic.sites
         ),
-        cache="warm" if traffic.warm else "cold",
+        cache="chain" if traffic.chained else "warm" if traffic.warm else "cold",
         blocks_followed=traffic.window_blocks,
         assumed=traffic.assumed,
     )

@@ -56,12 +56,12 @@ def combine_bounds(parts_ns: Mapping[str, float], *, atomics_spread: bool = Fals
 
     DRAM is part of the warps' way, since they wait for it: of the two the longer counts. Atomics on many addresses add
     to the L2's other work (`atomics_spread`): its slices do both, and the walk of the warps knows of DRAM's queue, not
-    of theirs.
+    of theirs. Atomics on few addresses wait for each other while the other slices work.
     """
+    warps_ns, l2_ns = max(parts_ns["warps"], parts_ns["dram"]), parts_ns["l2"]
     atomics_ns = parts_ns.get("atomics", 0.0)
-    l2_ns = parts_ns["l2"] + (atomics_ns if atomics_spread else 0.0)
-    warps_ns = max(parts_ns["warps"], parts_ns["dram"])
-    return parts_ns["launch"] + join_times(warps_ns, l2_ns, atomics_ns, parts_ns["blocks"])
+    at_l2_ns = (l2_ns + atomics_ns,) if atomics_spread else (l2_ns, atomics_ns)
+    return parts_ns["launch"] + join_times(warps_ns, *at_l2_ns, parts_ns["blocks"])
 
 
 def name_longest(parts_ns: Mapping[str, float]) -> str:

@@ -40,11 +40,11 @@ LATE_REQUESTS: Final = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The first `blocks` of a launch. Where they were executed `lines` are theirs and `shifts` is None.
+    """The first `blocks` of a launch, or its last.
 
-    Otherwise `lines` are those of one block, and those of block b lie `shifts[b, s]` sectors further on for the
-    instruction that `slots` maps to s: int64 [blocks, slots]. `issued` int64 [instructions]: how many warps of the
-    window issued each.
+    Where they were executed `lines` are theirs and `shifts` is None. Otherwise `lines` are those of one block, and
+    those of block b lie `shifts[b, s]` sectors further on for the instruction that `slots` maps to s: int64
+    [blocks, slots]. `issued` int64 [instructions]: how many warps of the window issued each.
     """
 
     blocks: int
@@ -168,15 +168,17 @@ def open_window(
     wanted = min(total, wanted_waves * blocks_per_wave)
     affordable = min(MOST_INSTRUCTIONS * total // max(1, instructions), MOST_LINES * total // max(1, lines))
     if affordable >= min(wanted, blocks_per_wave):
-        return _observe(bound, min(wanted, affordable))
+        return observe_blocks(bound, 0, min(wanted, affordable))
     return _place_blocks(bound, min(wanted, MOST_BLOCKS))
 
 
-def _observe(bound: BoundLaunch, blocks: int) -> Window:
-    recorder = record_lines(bound, 0, blocks)
+def observe_blocks(bound: BoundLaunch, first: int, blocks: int) -> Window:
+    """The window of so many blocks from `first` on, executed; they count from 0 in it."""
+    recorder = record_lines(bound, first, blocks)
     tally = open_tally(_leave_noise_out(bound), ExecutionOptions(observers=(recorder,)))
-    run_blocks(tally, 0, blocks)
-    return Window(blocks, recorder.close(), tally.issued)
+    run_blocks(tally, first, blocks)
+    lines = recorder.close()
+    return Window(blocks, replace(lines, block=(lines.block - first).astype(np.int32)), tally.issued)
 
 
 def _leave_noise_out(bound: BoundLaunch) -> BoundLaunch:
