@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import replace
+from functools import cache, partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,10 +20,7 @@ from sectorwise.device import list_devices, load_device, require_sass
 from sectorwise.errors import ArgumentError, LaunchError, UnknownKernelError
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.choose import choose_frontend
-from sectorwise.frontends.cuda import CUDA, CudaFrontend
-from sectorwise.frontends.objects import Grid, ObjectLaunch
-from sectorwise.frontends.python_file import PythonFrontend, sketch_python_launches, split_name
-from sectorwise.frontends.signatures import find_template_parameters
+from sectorwise.frontends.names import split_name
 from sectorwise.jobs import Job, compile_kernel_object, compile_launches
 from sectorwise.launch.comments import find_launches
 from sectorwise.launch.config import LaunchConfig
@@ -32,10 +30,8 @@ from sectorwise.launch.sketch import sketch_launch
 from sectorwise.launch.values import read_value
 from sectorwise.machine.engine import execute
 from sectorwise.machine.execution import ExecutionOptions
-from sectorwise.model.caches.chain import begin_chain, skip_launch
+from sectorwise.model.caches.chain import begin_chain
 from sectorwise.model.kernel_model import model_kernel
-from sectorwise.remedies.propose import propose
-from sectorwise.remedies.workshop import Workshop
 from sectorwise.rules.selection import choose_rules
 from sectorwise.rules.table import check_model
 from sectorwise.version import __version__
@@ -47,13 +43,17 @@ if TYPE_CHECKING:
     from sectorwise.binary.ir import Cubin, Kernel
     from sectorwise.binding import BoundLaunch
     from sectorwise.device import DeviceSpec
-    from sectorwise.frontends.base import Compilation
+    from sectorwise.frontends.base import Compilation, Outline
+    from sectorwise.frontends.objects import Grid, ObjectLaunch
     from sectorwise.model.kernel_model import KernelModel
     from sectorwise.remedies.workshop import Run
     from sectorwise.rules.rule import Rule
 
 DEFAULT_DEVICE: Final = "h200"
 """The device whose counters every count was compared with."""
+
+_SKETCHED: Final = 20
+"""So many kernels of a binary are shown with what to pass to them, where no launch is given."""
 
 LaunchSource = str | PathLike[str] | LaunchConfig
 """Launch notation, the path of a launch file (a text that ends in `.json` is one), or a launch itself."""
@@ -106,9 +106,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     spec = load_device(DEFAULT_DEVICE if device is None else device)
     target = require_sass(spec)
     if warm and chain:
-        raise ArgumentError(
-            "warm and chain exclude each other: the L2 has what the same launch left, or what others did"
-        )
+        raise ArgumentError("warm and chain exclude each other: the L2 has what this launch left, or what others did")
     rules = choose_rules(select, ignore)
     options = options or ExecutionOptions()
     run: Run | None = None
@@ -121,7 +119,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
         folders = tuple(Path(folder) for folder in include_folders)
         request = CompileRequest(target=target, macros=tuple(macros), include_folders=folders, kernels=names)
         jobs = compile_launches(frontend, path, request, configs, config)
-        if remedies and isinstance(frontend, CudaFrontend):
+        if remedies and frontend.name == "cuda":
             run = make_runner(path, request, spec, options)
             if follow_caches and not chain:
                 time = make_runner(path, request, spec, options, follow_caches=True, warm=warm)
@@ -165,11 +163,11 @@ def _describe_all(
     for job, model in zip(jobs, models, strict=True):
         findings = check_model(model, rules)
         if run is not None and job.compilation.source_text is not None:
+            from sectorwise.remedies.propose import propose
+            from sectorwise.remedies.workshop import Workshop
+
             findings = propose(Workshop(job.compilation.source_text, model.bound.launch, run, time), model, findings)
-
-        def name(file: str, job: Job = job) -> str:
-            return name_file(file, job.compilation, job.source)
-
+        name = cache(partial(name_file, compilation=job.compilation, source=job.source))
         kernels.append(describe_kernel(model, findings, name, keep_outputs=keep_outputs))
         texts |= read_texts(kernels[-1:], job.compilation, job.source)
     return kernels, texts
@@ -190,6 +188,8 @@ def read_object_launch(
         ArgumentError: a value cannot be passed, or there is no grid.
         LaunchError: a text in launch notation cannot be read.
     """
+    from sectorwise.frontends.objects import ObjectLaunch
+
     name = str(getattr(kernel, "__name__", getattr(kernel, "name", type(kernel).__name__)))
     if grid is None:
         raise ArgumentError(f"{name}: no launch is known: pass grid=..., and args=...")
@@ -229,6 +229,7 @@ def make_runner(
     warm: bool = False,
 ) -> Run:
     """A function that gives the model of a launch of a changed source text."""
+    from sectorwise.frontends.cuda import CUDA
 
     def run(text: str, config: LaunchConfig) -> KernelModel:
         compilation = CUDA.compile_text(path, text, replace(request, kernels=(config.kernel,)))
@@ -248,18 +249,14 @@ def execute_all(
     warm: bool = False,
     chain: bool = False,
 ) -> Iterator[KernelModel]:
-    """Execute the launches one after the other, and say what follows from the counts of each.
-
-    One at a time, as each holds its buffers. `progress` sees the blocks of all of them together.
-    """
-    total = sum(bound.launch.blocks_total for bound in launches)
-    before = 0
+    """The model of each launch, executed one at a time, as each holds its buffers; `progress` sees all their blocks."""
+    before, total = 0, sum(bound.launch.blocks_total for bound in launches)
     left = begin_chain() if chain else None
     for bound in launches:
         execution = execute(bound, options, _shift(progress, before, total))
         model = model_kernel(bound, execution, follow_caches=follow_caches, warm=warm, chain=left)
         if left is not None:
-            left = skip_launch(left, bound) if model.traffic is None else model.traffic.left
+            left = left.skip(bound) if model.traffic is None else model.traffic.left
         yield model
         before += bound.launch.blocks_total
 
@@ -297,17 +294,23 @@ def gather_launches(
 def _explain_launches(path: Path, kernel: str | None) -> str:
     """How to give a launch; for a source with a comment for each of its kernels, to be filled in."""
     example = "kernel<<<grid, block>>>(f32[1024], n=5)"
-    ways = f"{path}: no launch is known. Give one with --launch '{example}'"
     frontend = choose_frontend(path)
     outline = frontend.outline(path)
-    if isinstance(frontend, PythonFrontend):
-        calls = sketch_python_launches(outline.text or "") or ("kernel[grid](f32[1024], n=5)",)
-        python_comments = "".join(f"\n  # sectorwise: launch {call}" for call in calls)
-        return f"{path}: no launch is known. Give one with --launch, or as a comment in the source:{python_comments}"
+    if frontend.name == "python":
+        from sectorwise.frontends.python_file import sketch_python_launches
+
+        calls = sketch_python_launches(outline.text or "")
+        none = "" if calls else "no function with @triton.jit or @cuda.jit is seen in it, and "
+        comments = "".join(f"\n  # sectorwise: launch {call}" for call in calls or ("kernel[grid](f32[1024], n=5)",))
+        return f"{path}: {none}no launch is known. Give one with --launch, or as a comment in the source:{comments}"
+    if outline.text is None and not outline.kernels:
+        return f"{path}: there is no kernel in it"
+    none = "" if outline.kernels else "no kernel is seen in it, and "
+    ways = f"{path}: {none}no launch is known. Give one with --launch '{example}'"
     if outline.text is None:
-        wanted = [_sketch(name, types) for name, types in outline.kernels.items() if types and kernel is not None]
-        taken = "".join(f"\n  {sketch}" for sketch in wanted if kernel == sketch.partition("<<<")[0])
-        return f"{ways}, or a file of them with --launches FILE.json{':' if taken else ''}{taken}"
+        return f"{ways}, or a file of them with --launches FILE.json{_list_sketches(outline, kernel)}"
+    from sectorwise.frontends.signatures import find_template_parameters
+
     templates = find_template_parameters(outline.text)
     sketches = [
         _sketch(name, types).replace("<<<", f"<{templates[name]}><<<" if name in templates else "<<<", 1)
@@ -315,6 +318,19 @@ def _explain_launches(path: Path, kernel: str | None) -> str:
     ] or [example]
     comments = "".join(f"\n  // sectorwise: launch {sketch}" for sketch in sketches)
     return f"{ways}, a file of them with --launches FILE.json, or as a comment in the source:{comments}"
+
+
+def _list_sketches(outline: Outline, kernel: str | None) -> str:
+    """Launches to fill in for the kernels of a binary, or for `kernel` alone; the types of some are not known."""
+    sketches = [
+        _sketch(name, types) if types else f"{read_kernel_name(name).readable}<<<grid, block>>>(...)"
+        for name, types in outline.kernels.items()
+    ]
+    wanted = [each for each in sketches if kernel in {None, each.partition("<<<")[0]}]
+    lines = wanted[:_SKETCHED]
+    if len(wanted) > _SKETCHED:
+        lines.append(f"and {len(wanted) - _SKETCHED:,} kernels more")
+    return "\n  ".join([":", *lines]) if lines else ""
 
 
 def _sketch(name: str, types: tuple[str, ...]) -> str:
@@ -355,6 +371,8 @@ def find_kernel(cubin: Cubin, compilation: Compilation, config: LaunchConfig) ->
         raise UnknownKernelError(
             f"{origin}{config.kernel!r} may be any of {', '.join(_spell(kernel) for kernel in found)}"
         )
+    from sectorwise.frontends.signatures import find_template_parameters
+
     parameters = find_template_parameters(compilation.source_text or "").get(config.kernel)
     if parameters is not None:
         raise UnknownKernelError(

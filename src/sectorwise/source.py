@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from sectorwise.errors import ArgumentError
@@ -56,15 +55,6 @@ def read_source(path: Path, name: str | None = None) -> Source:
     if zero:
         raise ArgumentError(f"{path}:{before.count(chr(10)) + 1}: a byte 0; compilers would stop reading there")
     return make_source(name or str(path), text)
-
-
-@lru_cache(maxsize=256)
-def find_source_line(file: str, number: int) -> str | None:
-    """Return one line of a file that debug information names, or None where this machine has no such file or line."""
-    try:
-        return read_source(Path(file)).line(number)
-    except ArgumentError:
-        return None
 
 
 def shorten_path(file: str, folder: Path | None = None) -> str:

@@ -98,7 +98,7 @@ def test_an_argument_of_the_wrong_kind(tmp_path: Path) -> None:
         (("mul.f32", "mull.f32"), r"scale\.ptx:16: error +: Not a name of any known instruction: 'mull'"),
         ((".target sm_80", ".target sm_100"), r"scale\.ptx: ptxas fatal +: SM version specified by \.target is higher"),
         ((".target sm_80", ".target sm_100a"), r"scale\.ptx: ptxas fatal"),
-        ((SCALE, "no PTX"), r"scale\.ptx"),
+        ((SCALE, ".version 9.0\nno PTX"), r"scale\.ptx:2: fatal +: Missing .target"),
     ],
 )
 def test_ptx_that_does_not_assemble(tmp_path: Path, change: tuple[str, str], said: str) -> None:

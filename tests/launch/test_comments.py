@@ -62,6 +62,35 @@ def test_errors_have_file_line_and_caret() -> None:
     assert str(caught.value) == ("k.cu:3: expected a number of threads, got 'x'\n  k<<<1, x>>>()\n         ^")
 
 
+@pytest.mark.parametrize(
+    ("comment", "said"),
+    [
+        ("// sectorwise: launch k<<<1, 32>>>\n//   (f32[8], n=5)\n", "k<<<1, 32>>>(f32[8], n=5)"),
+        ("# sectorwise: launch k[(8,)](f32[8])\n# a remark (with brackets)\n", "k<<<8, 1>>>(f32[8])"),
+        ("# sectorwise: launch k\n#   [(8,)](f32[8],\n#   n=5)\n", "k<<<8, 1>>>(f32[8], n=5)"),
+        ("/* sectorwise: launch k<<<1, 32>>>(f32[8],\n                n=5) */\n", "k<<<1, 32>>>(f32[8], n=5)"),
+        ("/* sectorwise: launch k<<<1, 32>>>(f32[8],\n * n=5)\n * Fast. */\n", "k<<<1, 32>>>(f32[8], n=5)"),
+        ("/* sectorwise: launch k<<<1, 32>>>(f32[8]) */\n// , and a remark\n", "k<<<1, 32>>>(f32[8])"),
+        ("// sectorwise: launch k<<<1, 32>>>(f32[8], \\\n// n=5)\n", "k<<<1, 32>>>(f32[8], n=5)"),
+        ("// sectorwise: launch k<<<1, 32>>>(f32[8])\n\n// , after a gap\n", "k<<<1, 32>>>(f32[8])"),
+    ],
+)
+def test_a_launch_goes_on_until_it_is_whole(comment: str, said: str) -> None:
+    (launch,) = find_launches(comment, "k.cu")
+    assert format_launch(launch) == said
+
+
+@pytest.mark.parametrize("line", ["  , n=6)", ")", "k<<<1, 64>>>(f32[8])", "ns::k<4><<<1, 64>>>(f32[8])", "=arange"])
+def test_what_would_be_cut_off_is_an_error(line: str) -> None:
+    with pytest.raises(LaunchError, match=r"^k\.cu:3: this line is not read: the launch above it ends before"):
+        find_launches(f"\n// sectorwise: launch k<<<1, 32>>>(f32[8], n=5)\n//{line}\n", "k.cu")
+
+
+def test_a_python_launch_on_a_line_below_is_not_passed_over() -> None:
+    with pytest.raises(LaunchError, match=r"^k\.py:2: this line is not read"):
+        find_launches("# sectorwise: launch k[1](f32[8])\n#     k[2](f32[8])\n", "k.py")
+
+
 @pytest.mark.parametrize("word", ["lanch", "Launch", "launches", "launch:", ""])
 def test_a_misspelled_directive_is_not_passed_over(word: str) -> None:
     with pytest.raises(LaunchError, match=r"^k\.cu:1: "):

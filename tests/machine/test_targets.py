@@ -10,8 +10,8 @@ from sectorwise.device import load_device
 from sectorwise.launch.notation import parse_launch
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.machine.numpy_engine import execute
-from sectorwise.machine.touched import Touched, watch_bytes
 from tests.machine.launching import compile_kernels
+from tests.machine.touched import Touched, watch_bytes
 
 DEVICES = {"sm_80": "a100-80-sxm", "sm_90": "h200", "sm_120": "rtx5090"}
 

@@ -127,5 +127,5 @@ def test_sectors_that_are_loaded_again_are_counted_once(source: Path) -> None:
     (redundant,) = [each for each in kernel.findings if each.code == "SW104"]
     assert redundant.evidence is not None
     assert redundant.evidence.ideal == 4232
-    assert redundant.evidence.real == sum(site.sectors for site in kernel.sites if site.operation == "load")
+    assert redundant.evidence.real == sum(site.sectors or 0 for site in kernel.sites if site.operation == "load")
     assert traffic.dram_bytes_read == pytest.approx(32 * 4232, rel=0.05)

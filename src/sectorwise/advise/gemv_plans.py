@@ -30,7 +30,6 @@ _ACCUMULATORS: Final = 3
 UNROLL_NARROW, UNROLL_WIDE = 16, 4
 """How often NVRTC 13.0 unrolls these loops: as seen in the measured kernels `t_gemv_tpc_14336`, `t_gemv_wpr_28672`."""
 
-_SHUFFLES: Final = 5
 _MMA_COLUMNS: Final = 8
 """Columns of the least matrix instruction, m16n8: a smaller batch wastes the others."""
 

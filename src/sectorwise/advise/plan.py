@@ -172,7 +172,7 @@ def barrier() -> Step:
 
 def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
     """What the plan costs; raises `ArgumentError` where its block cannot be resident."""
-    spec = load_device(device) if isinstance(device, str) else device
+    spec = load_device(device)
     held = occupancy(plan.threads_per_block, plan.registers, plan.shared_bytes, device=spec)
     waves = count_waves(plan.blocks, held.blocks_per_sm, spec.sm_count)
     pace, assumed = _find_pace(spec)

@@ -18,6 +18,7 @@ from sectorwise.errors import CorruptBinaryError, MissingToolError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from mmap import mmap
 
 _MAGIC = (0xBA55ED50).to_bytes(4, "little")
 _CONTAINER = struct.Struct("<IHHQ")
@@ -51,23 +52,24 @@ class Image:
     size_bytes: int
 
 
-def read_images(data: bytes | memoryview, origin: str) -> tuple[Image, ...]:
+def read_images(data: bytes | mmap, origin: str) -> tuple[Image, ...]:
     """Return the images of all containers in a file, in their order; `origin` is what errors call it.
+
+    What is not looked at is not copied: of a mapped file only the pages are read that matter.
 
     Raises:
         CorruptBinaryError: a container contradicts itself; the text has the offset.
     """
     view = memoryview(data)
-    content = data if isinstance(data, bytes) else bytes(data)
     images: list[Image] = []
-    at = content.find(_MAGIC)
+    at = data.find(_MAGIC)
     while at >= 0:
         following = at + len(_MAGIC)
-        if _is_container(content, at):
-            *_, header_bytes, size_bytes = _CONTAINER.unpack_from(content, at)
+        if _is_container(data, at):
+            *_, header_bytes, size_bytes = _CONTAINER.unpack_from(data, at)
             following = at + header_bytes + size_bytes
             images += _read_entries(view, at + header_bytes, following, origin)
-        at = content.find(_MAGIC, following)
+        at = data.find(_MAGIC, following)
     return tuple(images)
 
 
@@ -91,7 +93,7 @@ def unpack_image(image: Image) -> bytes:
     return content
 
 
-def _is_container(content: bytes, at: int) -> bool:
+def _is_container(content: bytes | mmap, at: int) -> bool:
     """Whether a container begins here: code that looks for the magic number has it, too."""
     if at + _CONTAINER.size > len(content):
         return False

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from sectorwise.analyze import DEFAULT_DEVICE
+from sectorwise.binary.kinds import HEAD_BYTES, NAMED, describe_kind, identify
 from sectorwise.capture.session import FRAMEWORKS, capture
 from sectorwise.cli import options
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.cli.settings import read_settings
-from sectorwise.errors import CaptureError
+from sectorwise.errors import ArgumentError, CaptureError
+from sectorwise.frontends.choose import FRONTENDS
 from sectorwise.report import json
 from sectorwise.report.captured import render_captured
 from sectorwise.report.page import Page
@@ -45,7 +47,7 @@ def run(
     Arrays keep what they held before a launch. What needs a GPU and has no replacement stops the script with its name.
     If the script raises, its traceback is shown, after what was analysed until then, and the exit code is 1.
     """
-    text = read_source(script).text
+    text = _read_script(script)
     named = tuple(name for name in FRAMEWORKS if re.search(rf"\b{name}\b", text))
     raised: BaseException | None = None
     with capture(
@@ -62,6 +64,19 @@ def run(
     if raised is not None:
         click.echo("".join(traceback.format_exception(raised)).rstrip(), err=True)
         raise click.exceptions.Exit(EXIT_SCRIPT_RAISED)
+
+
+def _read_script(script: Path) -> str:
+    """The text of a Python script; what is none is refused, with what reads it instead."""
+    suffix = script.suffix.lower()
+    if suffix == ".ipynb":
+        raise ArgumentError(f"{script} is a notebook: put `with sw.capture() as captured:` around its launches")
+    if any(each.accepts(script) for each in FRONTENDS if not each.accepts(Path("script.py"))):
+        raise ArgumentError(f"{script} is no Python script: `sectorwise check {script}` is for such files")
+    head = script.read_bytes()[:HEAD_BYTES] if script.is_file() else b""
+    if identify(head) in NAMED:
+        raise ArgumentError(f"{script} is no Python script: it is {describe_kind(head)}")
+    return read_source(script).text
 
 
 def _run_script(script: Path, arguments: tuple[str, ...]) -> BaseException | None:

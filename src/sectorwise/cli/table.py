@@ -13,6 +13,7 @@ from sectorwise.cli.output import describe_page, write_text
 from sectorwise.report.advice import render_text
 
 SCHEMA = "sectorwise.table/1"
+_DEFAULT = click.core.ParameterSource.DEFAULT
 
 
 @click.command()
@@ -24,6 +25,8 @@ SCHEMA = "sectorwise.table/1"
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write there.")
 def table(name: str, device: str, form: str, output: Path | None) -> None:
     """Print a table: access-patterns, tiling or devices."""
+    if name == "devices" and click.get_current_context().get_parameter_source("device") is not _DEFAULT:
+        raise click.UsageError("the table of devices has all of them: it takes no --device")
     found = make_table(name, device)
     if form == "json":
         text = json.dumps({"schema": SCHEMA, "title": found.title, "rows": found.to_records()}, indent=2) + "\n"

@@ -5,16 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sectorwise.binary.elf import read_kernel_names
+from sectorwise.binary.kinds import FileKind, describe_kind, identify
+from sectorwise.binary.names import read_kernel_name
 from sectorwise.errors import ArgumentError
 from sectorwise.frontends.base import Compilation, CompileRequest, Outline
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_FATBIN_MAGIC = 0xBA55ED50.to_bytes(4, "little")
-_ELF_MAGIC = b"\x7fELF"
-_MACHINE_CUDA = 190
-_MACHINE_AT = 18
+_ELF = b"\x7fELF"
+_MACHINE = slice(18, 20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,14 @@ class CubinFrontend:
         return path.suffix == ".cubin"
 
     def outline(self, path: Path) -> Outline:
-        """Return nothing: a cubin has no comments, and its kernels are read later."""
-        del path
-        return Outline(None)
+        """Return the kernels, those whose symbols tell the types of their parameters with them.
+
+        Raises:
+            ArgumentError: the file cannot be read, or is of another kind.
+            CorruptBinaryError: it contradicts itself; the text has the byte offset.
+        """
+        names = read_kernel_names(_read_file(path), path.as_posix())
+        return Outline(None, {name: read_kernel_name(name).parameter_types or () for name in names})
 
     def compile(self, path: Path, request: CompileRequest) -> Compilation:
         """Read the file; nothing is compiled, so a request for macros or options is refused.
@@ -41,27 +47,28 @@ class CubinFrontend:
         if request.macros or request.options or request.include_folders:
             message = f"{path} is compiled already: macros, include folders and compiler options have no effect on it"
             raise ArgumentError(message)
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            message = f"there is no file {path}"
-            raise ArgumentError(message) from None
-        except OSError as error:
-            message = f"{path} cannot be read: {error.strerror}"
-            raise ArgumentError(message) from None
-        _refuse_other_binaries(path, data)
+        data = _read_file(path)
         return Compilation(cubin=data, target=None, compiler="none (a cubin was given)")
 
 
-def _refuse_other_binaries(path: Path, data: bytes) -> None:
-    take_out = "cuobjdump -xelf all FILE takes the cubins out of it; only .cubin and .cu files are read so far"
-    if data[:4] == _FATBIN_MAGIC:
-        message = f"{path} is a fat binary, not a single cubin: {take_out}"
-        raise ArgumentError(message)
-    machine = int.from_bytes(data[_MACHINE_AT : _MACHINE_AT + 2], "little")
-    if data[:4] == _ELF_MAGIC and machine not in (_MACHINE_CUDA, 0):
-        message = f"{path} is a host binary (ELF machine {machine}), not a cubin: {take_out}"
-        raise ArgumentError(message)
+def _read_file(path: Path) -> bytes:
+    """The bytes of a cubin, or of what may be the remains of one."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise ArgumentError(f"there is no file {path}") from None
+    except OSError as error:
+        raise ArgumentError(f"{path} cannot be read: {error.strerror}") from None
+    if _is_another_kind(data):
+        raise ArgumentError(f"{path} is no cubin: it is {describe_kind(data)}")
+    return data
+
+
+def _is_another_kind(data: bytes) -> bool:
+    """Whether this was never a cubin; of a damaged one the reader says where."""
+    if _ELF.startswith(data[:4]):  # fewer bytes than four, too
+        return identify(data) is FileKind.HOST and any(data[_MACHINE])
+    return identify(data) is not FileKind.OTHER
 
 
 CUBIN = CubinFrontend()

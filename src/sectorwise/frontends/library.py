@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import zipfile
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from sectorwise.binary.elf import RELOCATABLE, read_kernel_names
 from sectorwise.binary.fatbin import Image, read_images, unpack_image
+from sectorwise.binary.kinds import HEAD_BYTES, FileKind, describe_kind, identify
 from sectorwise.binary.names import read_kernel_name
 from sectorwise.errors import ArgumentError, UnknownKernelError
 from sectorwise.frontends.base import Compilation, CompileRequest, Outline
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _SUFFIXES = frozenset({".so", ".a", ".o", ".obj", ".lib", ".dll", ".pyd", ".exe", ".fatbin", ".whl"})
 _WHEEL = ".whl"
+_MAY_BE_EMPTY = frozenset({FileKind.HOST, FileKind.ARCHIVE, FileKind.WINDOWS, FileKind.FATBIN})
 _LEAST_BYTES_OF_A_MEMBER = 1024
 _ELF_KIND_AT = 16
 _UNLINKED = " (to be linked)"
@@ -122,7 +125,7 @@ def _is_linked(image: Image, content: bytes) -> bool:
 def _read_library(path: Path) -> Iterator[tuple[str | None, Image]]:
     try:
         if path.suffix != _WHEEL:
-            yield from ((None, image) for image in read_images(path.read_bytes(), path.as_posix()))
+            yield from ((None, image) for image in _read_file(path))
             return
         with zipfile.ZipFile(path) as wheel:
             for entry in wheel.infolist():
@@ -134,7 +137,22 @@ def _read_library(path: Path) -> Iterator[tuple[str | None, Image]]:
     except OSError as error:
         raise ArgumentError(f"{path} cannot be read: {error.strerror or error}") from None
     except zipfile.BadZipFile:
-        raise ArgumentError(f"{path} is no wheel: it is not a zip archive") from None
+        with path.open("rb") as file:
+            kind = describe_kind(file.read(HEAD_BYTES))
+        raise ArgumentError(f"{path} is no wheel, which is a zip archive: it is {kind}") from None
+
+
+def _read_file(path: Path) -> tuple[Image, ...]:
+    """The images of a file, which is mapped into memory: libraries of a gigabyte are common."""
+    with path.open("rb") as file:
+        if not path.stat().st_size:
+            raise ArgumentError(f"{path} is empty")
+        content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    images = read_images(content, path.as_posix())
+    head = content[:HEAD_BYTES]
+    if not images and identify(head) not in _MAY_BE_EMPTY:
+        raise ArgumentError(f"{path} is no library, archive or fat binary: it is {describe_kind(head)}")
+    return images
 
 
 def _may_hold_kernels(entry: zipfile.ZipInfo) -> bool:

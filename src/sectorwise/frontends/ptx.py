@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sectorwise.binary.kinds import describe_kind
 from sectorwise.cache import make_key, read_entry, write_entry
 from sectorwise.errors import ArgumentError
 from sectorwise.frontends.base import Compilation, CompileRequest, Outline
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _AREA = "cubins"
 _KEY_VERSION = "ptx 1"
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_VERSION = re.compile(rb"^[^\S\n]*\.version\b", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+(?P<name>[\w$%]+)\s*(?:\((?P<parameters>[^)]*)\))?")
 _PARAMETER = re.compile(r"\.param(?P<words>(?:\s+\.\w+(?:\s+\d+)?)*)\s+[\w$%]+\s*(?P<array>\[\s*\d+\s*\])?")
 _TARGET = re.compile(r"^\s*\.target\s+(?P<target>sm_\d+)(?P<suffix>[af]?)", re.MULTILINE)
@@ -37,8 +39,12 @@ class PtxFrontend:
         return path.suffix == ".ptx"
 
     def outline(self, path: Path) -> Outline:
-        """Return the text and the entries of the file, each parameter as PTX types it."""
-        text = read_source(path).text
+        """Return the text and the entries of the file, each parameter as PTX types it.
+
+        Raises:
+            ArgumentError: the file cannot be read, or is no PTX.
+        """
+        text = _read_ptx(path)
         return Outline(text, find_entries(text))
 
     def compile(self, path: Path, request: CompileRequest) -> Compilation:
@@ -47,12 +53,12 @@ class PtxFrontend:
         Raises:
             CompileError: the assembler's message, with the file's own lines; or the PTX is newer than the assembler.
             MissingToolError: nvJitLink is not installed.
-            ArgumentError: the file cannot be read, or macros or folders of headers were given.
+            ArgumentError: the file cannot be read, or is no PTX, or macros or folders of headers were given.
         """
         if request.macros or request.include_folders:
             message = f"{path} is compiled to PTX already: macros and include folders have no effect on it"
             raise ArgumentError(message)
-        text = read_source(path).text
+        text = _read_ptx(path)
         target = choose_target(text, request.target)
         linker = load_nvjitlink()
         key = make_key(_KEY_VERSION, json.dumps([linker.version, linker.build, target, request.options]), text)
@@ -67,6 +73,15 @@ class PtxFrontend:
             options=(f"-arch={target}", *request.options),
             parameter_types=find_entries(text),
         )
+
+
+def _read_ptx(path: Path) -> str:
+    """The text; a file that does not say which version of PTX it is, as all have to, is of another kind."""
+    if path.is_file():
+        content = path.read_bytes()
+        if _VERSION.search(content) is None:
+            raise ArgumentError(f"{path} is no PTX, which says its .version: it is {describe_kind(content)}")
+    return read_source(path).text
 
 
 def find_entries(ptx: str) -> dict[str, tuple[str, ...]]:

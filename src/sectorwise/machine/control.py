@@ -16,6 +16,7 @@ from sectorwise.binary.ir import (
     Register,
     Target,
 )
+from sectorwise.counting.patterns import list_distinct
 from sectorwise.machine.asynchronous import run_asynchronous
 from sectorwise.machine.barriers import arrive_at_barrier
 from sectorwise.machine.convergence import COLLECTIVE_KEY, WARPSYNC_KEY, State
@@ -177,7 +178,7 @@ def _go(batch: Batch, frame: Frame, taken: Masks, places: Places | int, behind: 
         move(batch, frame, [taken, rest], [places, behind])
         return None
     lanes = unpack(taken)
-    targets = [int(place) for place in np.unique(places[lanes])]
+    targets = [int(place) for place in list_distinct(places[lanes])]
     if len(targets) == 1 and not rest.any():
         return targets[0]
     masks = [pack(lanes & (places == target), frame.warps) for target in targets]
@@ -212,7 +213,7 @@ def _indirect_places(batch: Batch, frame: Frame, window: Window, instruction: In
     offsets = np.broadcast_to(value + base, (frame.warps, 32))
     table = batch.tally.program.index_of_offset
     places = np.full(offsets.shape, len(batch.tally.program.kernel.instructions), np.int64)
-    for offset in np.unique(offsets):
+    for offset in list_distinct(offsets):
         place = table.get(int(offset))
         if place is not None:
             places[offsets == offset] = place
@@ -307,7 +308,7 @@ def _part_again(batch: Batch, frame: Frame, taken: Masks) -> int | None:
     rows = np.arange(frame.warps) if frame.rows is None else frame.rows
     places, origins = batch.resumes[rows, :, 0], batch.resumes[rows, :, 1]
     lanes = unpack(taken)
-    found = [int(origin) for origin in np.unique(origins[lanes])]
+    found = [int(origin) for origin in list_distinct(origins[lanes])]
     masks = [pack(lanes & (origins == origin), frame.warps) for origin in found]
     move(batch, frame, masks, [places[:, origin] for origin in found])
     return None

@@ -190,6 +190,10 @@ class Order(StrEnum):
     HIGHEST = "highest"
 
 
+class WorkLimitError(Exception):
+    """A launch is longer than `ExecutionOptions.work_limit`; nothing of it is kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutionOptions:
     """How to run: `step_limit` warp instructions for one warp; `budget_bytes` for registers and memories in a batch.

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sectorwise.counting.patterns import list_distinct
 from sectorwise.counting.request import Space
+from sectorwise.launch.contents import is_assumed
 from sectorwise.machine.execution import Fault, FaultKind
 from sectorwise.machine.storage import Piece, Storage, empty_storage, make_storage, read_words
 from sectorwise.machine.taint import INEXACT
@@ -129,7 +131,7 @@ def global_storage(memory: GlobalMemory, number: int) -> Storage:
     if storage is None:
         allocation = memory.allocations[number]
         storage = make_storage(memory.materialise(allocation))
-        if allocation.buffer.contents.kind == "noise":
+        if is_assumed(allocation.buffer):
             storage.shadow = np.full(storage.words.size, INEXACT, np.uint8)
         memory.storages[number] = storage
     return storage
@@ -227,7 +229,7 @@ def _resolve_global(memory: BatchMemory, addresses: Addresses, width_bytes: int,
     unplaced = np.ones(full.shape, np.bool_) if request.active is None else request.active.copy()
     if aligned is not None:
         unplaced &= aligned
-    for number in np.unique(numbers[unplaced]):
+    for number in list_distinct(numbers[unplaced]):
         if number < 0:
             continue
         allocation = world.allocations[number]

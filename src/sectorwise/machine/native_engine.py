@@ -34,7 +34,6 @@ from sectorwise.machine.native.sampling import sample_blocks
 from sectorwise.machine.native.session import open_session
 from sectorwise.machine.native.suitability import check_order, find_doubts
 from sectorwise.machine.native.unsupported import UnsupportedError
-from sectorwise.machine.numpy_engine import execute
 from sectorwise.machine.outcome import make_execution
 from sectorwise.machine.program import decode
 from sectorwise.machine.taint import KNOWN
@@ -101,6 +100,8 @@ def _read_later(bound: BoundLaunch, options: ExecutionOptions, plan: Plan) -> Ca
             try:
                 made.append(_run(bound, options, plan, None))
             except UnsupportedError:
+                from sectorwise.machine.numpy_engine import execute
+
                 made.append(execute(bound, options))
         return made[0].read_buffer(number)
 

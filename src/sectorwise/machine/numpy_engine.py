@@ -16,6 +16,7 @@ from sectorwise.machine.clusters import count_inseparable
 from sectorwise.machine.control import leave_block
 from sectorwise.machine.convergence import yield_waiting
 from sectorwise.machine.doubts import end_doubts, spread_doubts, way_of
+from sectorwise.machine.execution import WorkLimitError
 from sectorwise.machine.frame import Frame, end
 from sectorwise.machine.hangs import describe_endless, describe_hang
 from sectorwise.machine.memory import open_global_memory
@@ -41,10 +42,6 @@ if TYPE_CHECKING:
 
 LANES_IN_BATCH = 1 << 15
 """So many lanes that a register of all of them stays in a core's cache, and that a NumPy call costs little a lane."""
-
-
-class WorkLimitError(Exception):
-    """A launch is longer than `ExecutionOptions.work_limit`; nothing of it is kept."""
 
 
 def execute(

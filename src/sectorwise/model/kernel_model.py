@@ -11,7 +11,6 @@ from sectorwise.model.occupancy import occupancy
 from sectorwise.model.pace import estimate_pace
 from sectorwise.model.time import estimate_time
 from sectorwise.model.totals import count_instructions, sum_totals
-from sectorwise.model.traffic import estimate_traffic
 
 if TYPE_CHECKING:
     from sectorwise.binding import BoundLaunch
@@ -66,7 +65,11 @@ def model_kernel(
         cluster_blocks=1 if needs.cluster is None else prod(needs.cluster),
     )
     totals = sum_totals(execution.sites, count_instructions(bound.kernel, execution.issued))
-    traffic = estimate_traffic(bound, execution, held, warm=warm, chain=chain) if follow_caches else None
+    traffic = None
+    if follow_caches:
+        from sectorwise.model.traffic import estimate_traffic
+
+        traffic = estimate_traffic(bound, execution, held, warm=warm, chain=chain)
     time = None if traffic is None else estimate_time(bound, execution, held, traffic)
     return KernelModel(
         bound=bound,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation, Space
-from sectorwise.model.accesses import average_accesses, count_data_passes, count_unknown, count_written
+from sectorwise.model.accesses import average_accesses, count_data_passes, count_unknown, count_written, find_shares
 from sectorwise.model.concurrency import Bound, estimate_concurrency
 from sectorwise.model.operations import count_operations
 from sectorwise.model.roofline import Level, draw_roofline, place_kernel
@@ -125,14 +125,6 @@ def _count_loaded(execution: Execution) -> int:
         for site in execution.sites
         if site.access.operation in _LOADS and site.access.space in _DEVICE_SPACES and site.unknown_because is None
     )
-
-
-def find_shares(execution: Execution, traffic: Traffic) -> dict[int, tuple[float, float, float]]:
-    """The parts of each instruction's sectors that come from, or go to, DRAM and the L2."""
-    shares = traffic.shares()
-    written = _SECTOR_BYTES * count_written(execution.sites)
-    to_dram = min(1.0, traffic.dram_bytes_write / written) if written else 0.0
-    return {site.instruction: shares.get(site.instruction, (to_dram, 1 - to_dram, 0.0)) for site in execution.sites}
 
 
 def _find_amounts(execution: Execution, totals: Totals, traffic: Traffic | None) -> dict[Level, float]:

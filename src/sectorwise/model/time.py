@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation, Space
 from sectorwise.device import load_device, require_capability
-from sectorwise.model.accesses import average_accesses, count_written
-from sectorwise.model.bounds import DATA_PIPES, bound_dram, combine_bounds, combine_pass, find_pace, name_longest
+from sectorwise.model.accesses import average_accesses, count_written, find_shares
+from sectorwise.model.bounds import (
+    DATA_PIPES,
+    bound_dram,
+    combine_bounds,
+    combine_pass,
+    find_pace,
+    join_times,
+    name_longest,
+)
 from sectorwise.model.concurrency import Bound, estimate_concurrency
 from sectorwise.model.latency import MEASURED_DEVICE
-from sectorwise.model.pace import find_shares
 from sectorwise.model.roofline import Level, draw_roofline
 from sectorwise.model.schedule import Schedule, Slot, schedule_instructions
 from sectorwise.model.segments import list_usual, name_pipe, split_segments
@@ -245,9 +252,10 @@ def _walk_segment(
     pipe_ns = warps * pipes.get(busiest, 0.0) / cycles_per_ns
     schedulers = require_capability(setting.device).sub_partitions
     issue_ns = -(-warps // schedulers) * len(schedule.slots) / cycles_per_ns
-    walk_ns = issue_ns if Obstacle.LATENCY in setting.without else walk.pass_ns
-    if Obstacle.ISSUE in setting.without and walk_ns <= issue_ns:
-        walk_ns = 0.0
+    walk_ns = join_times(
+        0.0 if Obstacle.LATENCY in setting.without else walk.walk_ns,
+        0.0 if Obstacle.ISSUE in setting.without else issue_ns,
+    )
     pass_ns = combine_pass(walk_ns, pipe_ns, busiest, warps / schedulers)
     held_up = busiest if pipe_ns >= walk.pass_ns else {Bound.MEMORY: "dram"}.get(walk.bound, str(walk.bound))
     spent = times * segment.passes * pass_ns

@@ -12,17 +12,17 @@ from sectorwise.counting.request import Operation, Space
 from sectorwise.device import load_device
 from sectorwise.errors import UnsupportedDeviceError
 from sectorwise.machine.forms import access_of
-from sectorwise.model.caches.chain import Chain, move_window, observe_last, place_launch
+from sectorwise.model.caches.chain import Chain, move_window, place_launch
 from sectorwise.model.caches.l1 import simulate_l1
 from sectorwise.model.caches.l2 import Flow, L2Setup, Rest, extrapolate, simulate_l2
 from sectorwise.model.caches.lines import LINE_BYTES, SECTOR_BYTES, name_role, read_hint
 from sectorwise.model.caches.merging import find_merge_share
 from sectorwise.model.caches.placement import place_blocks, split_evenly
-from sectorwise.model.caches.window import open_window
+from sectorwise.model.caches.window import observe_last, open_window
 from sectorwise.model.latency import MEASURED_DEVICE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from sectorwise.binding import BoundLaunch
     from sectorwise.device import DeviceSpec
@@ -390,9 +390,3 @@ def _describe_site(site: Site, parts: _Parts, flow: Flow) -> SiteTraffic:
         waited = sum(flow.waited.values()) / together if together else 0.0
     dram = (asked - hits) * missed
     return SiteTraffic(site.instruction, asked, hits, asked - hits - dram, dram, (asked - hits) * waited)
-
-
-def sum_over(sites: Iterable[SiteTraffic]) -> tuple[float, float, float]:
-    """Sectors from L1, from the L2 and from DRAM of several loads together, as of one source line."""
-    found = list(sites)
-    return sum(s.l1_hits for s in found), sum(s.l2_hits for s in found), sum(s.dram for s in found)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.remedies.arrays import blank_comments
+from sectorwise.remedies.arrays import SIZES_BYTES, blank_comments
 from sectorwise.remedies.signatures import find_kernel_text
 from sectorwise.remedies.workshop import Change, Gain, Refusal, make_remedy, prove
 from sectorwise.rules.requests import SECTORS
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _CODE: Final = "SW101"
 _LANES: Final = 32
+_WORD_BYTES: Final = 4
 _FOR: Final = re.compile(
     r"\bfor\s*\(\s*(?P<type>int|unsigned|long long|size_t)\s+(?P<name>\w+)\s*=\s*0\s*;"
     r"\s*(?P=name)\s*<\s*(?P<end>[^;]+?)\s*;"
@@ -28,7 +29,7 @@ _FOR: Final = re.compile(
 )
 _LOOP: Final = """\
 for ({type} {name}_0 = 0; {name}_0 < {end}; {name}_0 += 32) {{
-    __shared__ {element} staged[{warps}][32][33];  // a word more than 32: columns walk over the banks
+    __shared__ {element} staged[{warps}][32][{width}];  // a word more than 32 elements: columns walk over the banks
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     for (int r = 0; r < 32; ++r)
         if ({name}_0 + lane < {end}) staged[warp][r][lane] = {array}[({row} - lane + r) * {pitch} + {name}_0 + lane];
@@ -127,6 +128,7 @@ def _stage(workshop: Workshop, kernel: KernelText, walk: _Walk) -> Change | None
         name=walk.name,
         end=walk.limit if walk.limit.isalnum() else f"({walk.limit})",
         element=element,
+        width=_LANES + max(1, _WORD_BYTES // SIZES_BYTES.get(element, _WORD_BYTES)),
         warps=workshop.launch.threads_per_block // _LANES,
         array=walk.array,
         row=walk.row,

@@ -17,7 +17,7 @@ SCHEMA: Final = "sectorwise.kernels/1"
 def render(kernels: Sequence[LibraryKernel], source: str) -> str:
     """One line a kernel, under the targets that it is there for."""
     count = f"{len(kernels):,} kernel{'s' if len(kernels) != 1 else ''}"
-    lines = [f"{source}: {count}"]
+    lines = [f"{source}: {count}{'' if kernels else '; there is no code for NVIDIA GPUs in it'}"]
     heading: tuple[object, ...] | None = None
     for kernel in kernels:
         group = (kernel.member, kernel.targets)

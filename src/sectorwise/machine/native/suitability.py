@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sectorwise.counting.request import Operation, Space
+from sectorwise.launch.contents import is_assumed
 from sectorwise.machine.effects import destinations
 from sectorwise.machine.native.flow import steps_of
 from sectorwise.machine.native.relevance import Guard, guard_of, reached_spaces
@@ -40,7 +41,7 @@ def find_doubts(flow: Flow, bound: BoundLaunch) -> dict[int, int]:
     Raises:
         UnsupportedError: one may depend on a value that is not known at all.
     """
-    noisy = any(allocation.buffer.contents.kind == "noise" for allocation in bound.allocations)
+    noisy = any(is_assumed(allocation.buffer) for allocation in bound.allocations)
     assumed = frozenset({Space.GLOBAL, Space.GENERIC} if noisy else ())
     unknown = Source(lambda marks: marks.unknown, lambda _marks: False)
     decisions = _find_decisions(flow, unknown)

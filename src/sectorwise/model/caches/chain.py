@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from sectorwise.errors import LaunchError
-from sectorwise.model.caches.lines import LINE_BYTES
-from sectorwise.model.caches.window import MOST_INSTRUCTIONS, observe_blocks
+from sectorwise.model.latency import LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,11 +16,6 @@ if TYPE_CHECKING:
     from sectorwise.model.caches.window import Window
 
 ALIGNMENT_BYTES: Final = 1 << 20
-MOST_LAST_INSTRUCTIONS: Final = 4 * MOST_INSTRUCTIONS
-"""Warp instructions executed to see what the last blocks leave behind."""
-
-FILLS: Final = 1.25
-"""Times the L2's size that the last blocks bring, where so many can be followed: sets fill unevenly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +31,15 @@ class Chain:
     held: Held | None
     doubts: tuple[str, ...] = ()
 
+    def skip(self, bound: BoundLaunch) -> Chain:
+        """The chain after a launch of which nobody knows what it leaves."""
+        doubt = f"what {bound.launch.kernel} leaves in the L2 is not known, and taken to be nothing"
+        return replace(self, doubts=(*self.doubts, doubt))
+
 
 def begin_chain() -> Chain:
     """A chain of no launches, the L2 empty."""
     return Chain({}, 0, None)
-
-
-def skip_launch(chain: Chain, bound: BoundLaunch) -> Chain:
-    """The chain after a launch of which nobody knows what it leaves."""
-    doubt = f"what {bound.launch.kernel} leaves in the L2 is not known, and taken to be nothing"
-    return replace(chain, doubts=(*chain.doubts, doubt))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +100,3 @@ def move_window(window: Window, placing: Placing) -> Window:
             inside = (window.lines.line >= first) & (window.lines.line <= last)
             line[inside] += move
     return replace(window, lines=replace(window.lines, line=line))
-
-
-def observe_last(bound: BoundLaunch, issued: int, window: Window, blocks_to_fill: float) -> Window | None:
-    """The last blocks of a launch, enough to fill the L2 if these can be followed; None where the window has them all.
-
-    Nor are blocks followed that are too long for more than a wave of them: what the last ones leave is not known then.
-    """
-    total = bound.launch.blocks_total
-    affordable = MOST_LAST_INSTRUCTIONS * total // max(1, issued)
-    blocks = min(total - window.blocks, affordable, int(np.ceil(FILLS * blocks_to_fill)))
-    if blocks <= 0 or window.shifts is not None:
-        return None
-    return observe_blocks(bound, total - blocks, blocks)

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 MOST_INSTRUCTIONS: Final = 1_500_000
 """Warp instructions executed to see a window: less than a second."""
 
+MOST_LAST_INSTRUCTIONS: Final = 4 * MOST_INSTRUCTIONS
+"""Warp instructions executed to see what the last blocks leave behind."""
+
+FILLS: Final = 1.25
+"""Times the L2's size that the last blocks bring, where so many can be followed: sets fill unevenly."""
+
 MOST_BLOCKS: Final = 4_096
 """Blocks whose place is looked up one by one where they are taken to be alike."""
 
@@ -179,6 +185,19 @@ def observe_blocks(bound: BoundLaunch, first: int, blocks: int) -> Window:
     run_blocks(tally, first, blocks)
     lines = recorder.close()
     return Window(blocks, replace(lines, block=(lines.block - first).astype(np.int32)), tally.issued)
+
+
+def observe_last(bound: BoundLaunch, issued: int, window: Window, blocks_to_fill: float) -> Window | None:
+    """The last blocks of a launch, enough to fill the L2 if these can be followed; None where the window has them all.
+
+    Nor are blocks followed that are too long for more than a wave of them: what the last ones leave is not known then.
+    """
+    total = bound.launch.blocks_total
+    affordable = MOST_LAST_INSTRUCTIONS * total // max(1, issued)
+    blocks = min(total - window.blocks, affordable, int(np.ceil(FILLS * blocks_to_fill)))
+    if blocks <= 0 or window.shifts is not None:
+        return None
+    return observe_blocks(bound, total - blocks, blocks)
 
 
 def _leave_noise_out(bound: BoundLaunch) -> BoundLaunch:

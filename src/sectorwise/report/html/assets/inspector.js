@@ -46,7 +46,9 @@ function drawNumbers(site) {
   if (site.sectors_local) add("local sectors", site.sectors_local, null);
   if (site.hasWavefronts) {
     add("wavefronts", site.wavefronts, site.wavefronts_ideal);
-    if (site.wavefronts_hardware !== site.wavefronts) add("… in hardware", site.wavefronts_hardware, site.wavefronts_ideal);
+    // What the L1 pipe passes may be less than the ideal: copies around L1 take none of its passes.
+    const { wavefronts_hardware: passes, wavefronts_ideal: ideal } = site;
+    if (passes !== site.wavefronts) add("… in hardware", passes, passes < ideal ? null : ideal);
   }
   const per = (value) => (site.executed ? ratio(value / site.executed) : "–");
   const body = rows.map(({ name, real, ideal }) =>
