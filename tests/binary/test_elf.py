@@ -99,7 +99,8 @@ def _read_or_say_why(data: bytes, origin: str) -> str | None:
 
 
 REFUSAL = re.compile(
-    r"changed\.cubin: not a readable cubin at byte 0x[0-9a-f]+: |changed\.cubin is compiled for sm_\d+: code for sm_75 and"
+    r"changed\.cubin: not a readable cubin at byte 0x[0-9a-f]+: "
+    r"|changed\.cubin is compiled for sm_\d+: code for sm_75 and"
 )
 positions = st.one_of(st.integers(0, len(SAMPLE) - 1), st.integers(SECTION_TABLE, len(SAMPLE) - 1), st.integers(0, 63))
 
