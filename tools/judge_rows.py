@@ -205,7 +205,9 @@ def judge_time_without(
 ) -> Iterator[tuple[frozenset[Obstacle], Judged]]:
     """The time, where it was recorded and is long enough, without each of the obstacles, for ablations."""
     traffic = estimate_traffic(row.bound, row.execution, row.held, row.window)
-    for without in obstacles if traffic is not None else ():
+    if traffic is None:
+        return
+    for without in obstacles:
         for judged in judge_time(row, row.bound, traffic, without):
             yield without, judged
 

@@ -52,6 +52,7 @@ GAVE_CONSTANTS = frozenset(
         "t_read_stride32",
         "k_red_same",
         "t_tr_pad_u16",
+        "ell_columns",
     }
 )
 """Launches from which a constant of a device file was read off."""
@@ -154,12 +155,19 @@ def write_summary(judged: list[Judged]) -> list[str]:
 
 def _list_sets(judged: list[Judged]) -> list[tuple[str, list[Judged]]]:
     h200 = [each for each in judged if each.rows == "h200"]
+    fitted = {(each.rows, each.family) for each in judged if _gave(each)}
     return [
         ("h200", h200),
         ("h200, without those that gave constants", [each for each in h200 if each.row not in GAVE_CONSTANTS]),
         ("corpus, given", [each for each in judged if each.rows == "corpus"]),
         ("corpus, held out", [each for each in judged if each.rows == "held out"]),
+        ("families left out of the fit", [each for each in judged if (each.rows, each.family) not in fitted]),
     ]
+
+
+def _gave(each: Judged) -> bool:
+    """Whether a constant was read off this launch."""
+    return each.row in GAVE_CONSTANTS
 
 
 def compare_times(times: list[Judged]) -> list[str]:
@@ -221,7 +229,7 @@ def write_families(judged: list[Judged]) -> list[str]:
             errors = [each.error for each in chosen if each.quantity == quantity and each.counts]
             cells.append(f"{100 * median(errors):.1f} %, {100 * max(errors):.0f} %" if errors else "-")
         if any(cell != "-" for cell in cells):
-            gave = "yes" if rows == "h200" and {each.row for each in chosen} & GAVE_CONSTANTS else "no"
+            gave = "yes" if any(_gave(each) for each in chosen) else "no"
             lines.append(f"| {family} ({rows}) | {gave} | {' | '.join(cells)} |")
     return lines
 
