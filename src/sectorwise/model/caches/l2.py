@@ -169,7 +169,11 @@ def _play(
     in_l1: dict[tuple[int, int], tuple[int, int]] = {}
     asked: dict[tuple[int, int], list[int]] = {}
     fetched_at: dict[int, int] = {}
-    for instruction, line, sectors, tick, sm, home, block in events:
+    played = list(events)
+    owners: dict[int, int] = {}
+    for _, line, *_, block in played:
+        owners[line] = min(block, owners.get(line, block))
+    for instruction, line, sectors, tick, sm, home, block in played:
         flow = state.flow = first if 2 * block < blocks else second
         role = roles[instruction]
         loads = role is Role.CACHED_LOAD or role is Role.BYPASSING_LOAD
@@ -188,8 +192,11 @@ def _play(
             group = state.groups[sm]
             near = state.near[sm]
             _add(flow.read, instruction, COUNT_OF_BITS[wanted] * _merge(asked, setup, (group, line), tick, wanted))
+            if line not in fetched_at:
+                # Blocks that run beside each other: what is new is the first block's, whichever comes to it first.
+                state.flow = first if 2 * owners[line] < blocks else second
             missed = _look_up(state, instruction, line, wanted, home, near)
-            _add(flow.missed, instruction, missed)
+            _add(state.flow.missed, instruction, missed)
             if missed and setup.fetch_of(instruction) == PAIR_BYTES:
                 # The neighbour is asked for by halves, and the L2 counts a sector for each.
                 _add(flow.read, instruction, 2)
