@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import sectorwise as sw
+from sectorwise.cli.main import main
 from sectorwise.errors import ArgumentError, LaunchError
 from sectorwise.model.caches.held import hash_homes, put_back, take_stock
 from sectorwise.model.caches.lines import hash_lines
@@ -36,6 +37,9 @@ extern "C" __global__ void read_once(const float4* __restrict__ in, float* __res
         sum += v.x + v.y + v.z + v.w;
     }
     out[blockIdx.x * 512 + threadIdx.x] = sum;
+}
+extern "C" __global__ void draw(const float* __restrict__ in, float* __restrict__ out) {
+    out[blockIdx.x * 256 + threadIdx.x] = in[clock() & 1023];
 }
 """
 
@@ -102,6 +106,24 @@ def test_a_chain_of_one_launch_is_that_launch(source: Path) -> None:
     (chained,) = follow(source, launch)
     (kernel,) = sw.analyze(source, launch, follow_caches=True).kernels
     assert chained == kernel.traffic
+
+
+def test_of_a_launch_that_is_not_known_the_next_one_says_that_nothing_is_left(source: Path) -> None:
+    launches = ("draw<<<4, 256>>>(x=f32[1024], f32[1024])", "fill<<<1, 256>>>(x=f32[1024], n=256)")
+    unknown, after = sw.analyze(source, launches, follow_caches=True, chain=True).kernels
+    assert unknown.traffic is None
+    assert after.traffic is not None
+    assert "what draw leaves in the L2 is not known, and taken to be nothing" in after.traffic.assumed
+
+
+def test_the_report_says_of_which_launches_the_l2_is(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fill, scale = "fill<<<4, 256>>>(x=f32[4096], n=1024)", "scale<<<4, 256>>>(x=f32[4096], f32[4096], n=1024)"
+    check = ["check", str(source), "--launch", fill, "--launch", scale, "--cache", "chain"]
+    main([*check, "--format", "json"])
+    first, second = json.loads(capsys.readouterr().out)["kernels"]
+    assert (first["traffic"]["cache"], second["traffic"]["cache"]) == ("cold", "chain")
+    main(check)
+    assert " ".join(capsys.readouterr().out.split()).count("L2 as earlier launches left it") == 1
 
 
 @pytest.mark.parametrize("thinner", [1, 4])

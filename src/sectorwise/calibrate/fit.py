@@ -38,8 +38,8 @@ class Constants:
     """What was measured on a GPU, in the words and units of `measurements`; clocks are those of the run.
 
     `latency_cycles` are at `probabilities`; the addition on one address is of whole numbers. Of the caches there is
-    what times and places tell: sizes of groups of SMs, in the order in which they get blocks, and the ways of L1; none and
-    None where they were not measured. How requests merge takes a profiler.
+    what times and places tell: sizes of groups of SMs, in the order in which they get blocks, and the ways of L1; none,
+    and None, where they were not measured. How requests merge takes a profiler.
     """
 
     l1_cycles: float
