@@ -57,7 +57,8 @@ def compile_launches(
         return _read_all(made, split_name(path)[0])
     if frontend.name != "library":
         compilation = frontend.compile(path, request)
-        cubin = read_cubin(compilation.cubin, path.as_posix())
+        symbols = tuple(compilation.kernel_names.get(name, name) for name in request.kernels)
+        cubin = read_cubin(compilation.cubin, path.as_posix(), symbols)
         return [Job(config, compilation, cubin, path) for config in configs]
     taken: dict[str, tuple[Compilation, Cubin]] = {}
     for name in request.kernels:

@@ -43,7 +43,7 @@ REFUSED = [
     (("tile", "8", "8", "8", "--from", f"{HUGE},8,8,1"), "an SM's registers hold 262,144"),
     (("tile", "8", "8", "8", "--dtype", "ü"), "there is no element type 'ü'"),
     (("table", "tile"), "there is no table 'tile'; did you mean 'tiling'?"),
-    (("table", "devices", "--device", "h100"), "has all of them: it takes no --device"),
+    (("table", "devices", "--device", "h300"), "no device is named 'h300'"),
     (("learn", "check", "no/such/file.cu"), "there is no file no/such/file.cu"),
     ((*OCCUPANCY, "--cluster", "8", "--blocks", "12"), "12 blocks are no whole number of clusters of 8"),
     ((*OCCUPANCY, "--cluster", "8", "--blocks", "7"), "the launch fails; a grid of 8 would not"),

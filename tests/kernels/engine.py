@@ -41,6 +41,25 @@ FAMILIES = {
         *(f"transpose_vectors<{item}, {8 if item == 1 else 16}>" for item in (1, 2, 4, 8, 16)),
         *(f"transpose_elements<{item}>" for item in (1, 2, 4, 8)),
     ),
+    "gemv.cu": (
+        *("gemv_rows<bf16, 16, 1, 1, 4>", "gemv_rows<bf16, 16, 1, 2, 4>", "gemv_rows<f16, 16, 2, 1, 4>"),
+        *("gemv_rows<float, 16, 4, 1, 4>", "gemv_rows<bf16, 2, 1, 1, 4>", "gemv_rows<bf16, 2, 4, 1, 4>"),
+        *(
+            "gemv_columns<bf16, 16, 1, 2, 4, 16>",
+            "gemv_columns<float, 16, 4, 2, 4, 8>",
+            "gemv_columns<f16, 2, 2, 32, 4, 16>",
+        ),
+    ),
+    "gemv_any.cu": (
+        *("gemv_any<bf16, bf16>", "gemv_any<signed char, f16>", "gemv_any<e4m3, f16>", "gemv_any<nibble, bf16>"),
+        "pack_int4",
+    ),
+    "gemv_tensor.cu": (
+        *("gemv_tensor<Plain, bf16, 8, 1, 4, 8>", "gemv_tensor<Plain, f16, 16, 1, 4, 4>"),
+        *("gemv_tensor<Plain, bf16, 16, 1, 4, 1>", "gemv_tensor<Plain, bf16, 8, 1, 4, 1>"),
+        *(f"gemv_tensor<{form}, {kind}, 8, 1, 4, 1>" for form in ("Int8", "E4m3") for kind in ("bf16", "f16")),
+        *("gemv_tensor<Int4, bf16, 8, 1, 2, 1>", "gemv_tensor<Int4, f16, 16, 1, 2, 4>"),
+    ),
     "records.cu": tuple(
         f"{kernel}<{item}, {fields}, {move}>"
         for kernel in ("records_to_arrays", "arrays_to_records")
@@ -61,7 +80,7 @@ def compile_kernels(source: str, kernels: tuple[str, ...]) -> dict[str, Kernel]:
     """Kernels of one source of the package for an H200, by the names that plans give them."""
     made = CUDA.compile(SOURCES / source, CompileRequest("sm_90", kernels=kernels))
     found = {kernel.name: kernel for kernel in read_cubin(made.cubin, source).kernels}
-    return {name: found[made.kernel_names[name]] for name in kernels}
+    return {name: found[made.kernel_names.get(name, name)] for name in kernels}
 
 
 def find_kernel(source: str, kernel: str) -> Kernel:
@@ -96,7 +115,7 @@ def bind_plan(plan: KernelPlan, memories: Mapping[str, Array], offsets: Mapping[
     return replace(bound, banks={**bound.banks, 0: bytes(bank)})
 
 
-def run_plan(
+def execute_plan(
     plan: KernelPlan, memories: Mapping[str, Array], offsets: Mapping[str, int] | None = None
 ) -> dict[str, npt.NDArray[np.uint8]]:
     """The bytes of each operand's memory after the launch; nothing outside it was accessed, and all of it is known."""
@@ -106,3 +125,14 @@ def run_plan(
     assert execution.limitations == ()
     names = [argument.name for argument in bound.launch.arguments if isinstance(argument, BufferArgument)]
     return {str(name): execution.read_buffer(number) for number, name in enumerate(names)}
+
+
+RUNNERS = [execute_plan]
+"""Who runs plans, the last of them: `tools/kernels_on_device.py` puts a GPU there."""
+
+
+def run_plan(
+    plan: KernelPlan, memories: Mapping[str, Array], offsets: Mapping[str, int] | None = None
+) -> dict[str, npt.NDArray[np.uint8]]:
+    """What a plan leaves in memory, as `execute_plan`."""
+    return RUNNERS[-1](plan, memories, offsets)

@@ -11,7 +11,7 @@ import pytest
 
 from sectorwise import kernels
 from sectorwise.errors import ArgumentError, DeviceRunError
-from sectorwise.kernels import launching, moving
+from sectorwise.kernels import launching, moving, products
 from sectorwise.kernels.arrays import check_together, read_array
 from sectorwise.kernels.axes import find_span, overlaps_itself
 from sectorwise.kernels.frameworks import find_stream
@@ -19,7 +19,7 @@ from sectorwise.kernels.plan import KernelPlan, Operand
 from tests.kernels.devices import CapsuleArray, InterfaceArray, TensorLike, address_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 
 def test_interface_with_strides() -> None:
@@ -97,8 +97,10 @@ class Launches:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made: list[tuple[KernelPlan, dict[str, int], int, int]] = []
-        monkeypatch.setattr(moving, "launch", self.take)
-        monkeypatch.setattr(moving, "find_device", lambda _address: 0)
+        for module in (moving, products):
+            monkeypatch.setattr(module, "launch", self.take)
+        monkeypatch.setattr(launching, "find_device", lambda _address: 0)
+        monkeypatch.setattr(products, "count_multiprocessors", lambda _device: 132)
 
     def take(self, plan: KernelPlan, addresses: Mapping[str, int], device: int, stream: int) -> None:
         self.made.append((plan, dict(addresses), device, stream))
@@ -147,6 +149,64 @@ def test_elements_that_no_kernel_moves_are_refused() -> None:
     interface = InterfaceArray(record)
     with pytest.raises(ArgumentError, match="a: expected numbers"):
         kernels.copy(interface, interface)
+
+
+def test_products_are_launched(monkeypatch: pytest.MonkeyPatch) -> None:
+    launches = Launches(monkeypatch)
+    x, weights, out = np.zeros((4, 256), np.uint16), np.zeros((32, 256), np.uint16), np.zeros((4, 32), np.uint16)
+    tensors = [TensorLike(each, "bfloat16") for each in (x, weights, out)]
+    assert kernels.gemv(*tensors, stream=9) is tensors[2]
+    scales, bytes_ = TensorLike(np.ones(32, np.float32), "float32"), np.zeros((32, 256), np.uint8)
+    kernels.gemv_fp8(tensors[0], TensorLike(bytes_, "float8_e4m3fn"), scales, tensors[2], stream=9)
+    kernels.gemv_fp8(tensors[0], TensorLike(bytes_, "uint8"), scales, tensors[2], stream=9)
+    kernels.gemv_int8(tensors[0], TensorLike(bytes_.view(np.int8), "int8"), scales, tensors[2], stream=9)
+    packed, groups = TensorLike(np.zeros((32, 128), np.uint8), "uint8"), TensorLike(np.ones((2, 32), "u2"), "bfloat16")
+    kernels.gemv_int4(tensors[0], packed, groups, tensors[2], stream=9)
+    assert kernels.pack_int4(TensorLike(bytes_.view(np.int8), "int8"), packed, stream=9) is packed
+    formats = ["Plain", "E4m3", "E4m3", "Int8", "Int4"]
+    assert [plan.kernel.split(",")[0] for plan, *_ in launches.made] == [
+        *(f"gemv_tensor<{form}" for form in formats),
+        "pack_int4",
+    ]
+    assert launches.made[4][1] == {
+        "x": address_of(x),
+        "weights": address_of(packed.values),
+        "y": address_of(out),
+        "scales": address_of(groups.values),
+    }
+    kernels.gemv(*(TensorLike(np.zeros(shape, "f4"), "float32") for shape in ((0, 8), (3, 8), (0, 3))))
+    assert len(launches.made) == 6
+
+
+def test_bad_products_are_refused() -> None:
+    def tensor(dtype: str, *shape: int) -> TensorLike:
+        return TensorLike(
+            np.zeros(shape, {"bfloat16": "u2", "float32": "f4", "int8": "i1", "uint8": "u1"}[dtype]), dtype
+        )
+
+    x, weights, row = tensor("bfloat16", 2, 256), tensor("bfloat16", 8, 256), tensor("float32", 8)
+    bad: dict[str, Callable[[], object]] = {
+        r"x: expected bf16, f16, f32 of shape \(K,\) or \(batch, K\), got i8": lambda: kernels.gemv(
+            tensor("int8", 256), weights
+        ),
+        r"weights: expected bf16 of shape \(N, 256\), as x has 256 elements, got f32": lambda: kernels.gemv(
+            x, tensor("float32", 8, 256)
+        ),
+        r"weights: expected i8 of shape": lambda: kernels.gemv_int8(x, weights, row),
+        r"scales: expected f32 of shape \(8,\) or \(1,\)": lambda: kernels.gemv_int8(
+            x, tensor("int8", 8, 256), tensor("float32", 7)
+        ),
+        r"packed: expected u8 of shape \(N, 128\)": lambda: kernels.gemv_int4(x, tensor("uint8", 8, 64), row),
+        r"scales: expected bf16 of shape \(2, 8\)": lambda: kernels.gemv_int4(x, tensor("uint8", 8, 128), row),
+        r"weights: expected i8 of shape \(N, K\)": lambda: kernels.pack_int4(x),
+        r"out: expected bf16 of shape \(2, 8\)": lambda: kernels.gemv(x, weights, tensor("bfloat16", 2, 9)),
+        r"out: expected memory apart from weights's": lambda: kernels.gemv(
+            x, weights, TensorLike(weights.values[:2, :8], "bfloat16")
+        ),
+    }
+    for said, call in bad.items():
+        with pytest.raises(ArgumentError, match=said):
+            call()
 
 
 def test_without_a_gpu_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sectorwise.analyze import analyze
 from sectorwise.kernels.arrays import contiguous_strides
+from sectorwise.kernels.gemv_plans import Product, plan_product
 from sectorwise.kernels.movement import plan_move
 from sectorwise.kernels.plan import SOURCES, Operand, Pointer, pack
 from sectorwise.launch.config import Argument, BufferArgument, BytesArgument, Contents, LaunchConfig
@@ -96,3 +97,43 @@ def test_records_of_48_bytes_are_clean() -> None:
     for kernel in check("records.cu", [configure(apart, sizes), configure(together, sizes)]):
         assert judge(kernel) == ([], True, True)
         assert (kernel.occupancy.blocks_per_sm, bytes_in_flight(kernel)) == (8, 96 << 10)
+
+
+def multiply(rows: int, depth: int, batch: int, weights: str) -> LaunchConfig:
+    """A product of contiguous arrays, x in bfloat16, on a GPU of 132 SMs."""
+    row_bytes = {"bf16": 2 * depth, "e4m3": depth, "i8": depth, "u4": -(-depth // 128) * 64}[weights]
+    row = row_bytes // 2 if weights == "bf16" else row_bytes
+    step = rows if weights == "u4" else 1
+    strides = ((depth, 1), (row, 1), (rows, 1))
+    product = Product("bf16", weights, batch, rows, depth, *strides, 512, 1 << 40, weights != "bf16", step)
+    sizes = {
+        "x": 2 * batch * depth,
+        "weights": rows * row_bytes,
+        "y": 2 * batch * rows,
+        "scales": 4 * rows * -(-depth // 128),
+    }
+    return configure(plan_product(product, 132), sizes)
+
+
+def test_products_by_rows_are_clean() -> None:
+    small, large = check("gemv.cu", [multiply(1024, 4096, 1, "bf16"), multiply(14336, 4096, 1, "bf16")])
+    for kernel in (small, large):
+        assert judge(kernel) == ([], True, True)
+    # All of it is asked for at once: four loads a lane of weights, and four of x, 1,024 blocks on 132 SMs.
+    assert small.occupancy.blocks_per_sm == 16
+    assert bytes_in_flight(small) == 2 * (128 << 10)
+
+
+def test_products_on_tensor_cores_are_clean() -> None:
+    plain, quarter, byte = check(
+        "gemv_tensor.cu",
+        [multiply(4096, 4096, 16, "bf16"), multiply(14336, 4096, 1, "u4"), multiply(4096, 4096, 1, "e4m3")],
+    )
+    for kernel in (plain, quarter, byte):
+        codes, _, wavefronts = judge(kernel)
+        assert (codes, wavefronts) == ([], True)
+        weights = [
+            site for site in kernel.sites if site.operation == "load" and (site.sectors or 0) == 16 * site.executed
+        ]
+        assert len(weights) >= 4
+        assert bytes_in_flight(kernel) >= 64 << 10

@@ -90,7 +90,8 @@ def test_accesses_that_cannot_be_rewritten_are_shown_in_a_small_kernel(tmp_path:
     remedies = analyze_file("wrapped", "SW201")
     padding, swizzle = remedies["pad rows"], remedies["exchange words"]
     assert padding.change == "row * 132 + column  // in bytes, for row * 128 + column"
-    assert padding.quantity == "L1 wavefronts shared of one request of each access"
+    assert padding.quantity == "L1 wavefronts shared"
+    assert padding.proven_on == "a small kernel that makes the first request of each access to shared memory"
     # Four stores of a row and four loads of a column, a request each.
     assert (padding.before, padding.after) == (4 + 4 * 32, 4 + 4)
     assert (swizzle.before, swizzle.after) == (padding.before, padding.after)

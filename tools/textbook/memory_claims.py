@@ -28,7 +28,7 @@ def reach(where: str, width: int = 4, space: str = "global", operation: str = "l
 @cache
 def mappings(n: int, k: int, layout: str = "NK", dtype: str = "bf16") -> Ranking[Mapping]:
     """Mappings of a matrix-vector product on an H200."""
-    return sw.advise_gemv(n, k, dtype, layout)
+    return sw.advise_gemv(n, k, dtype, layout, crossovers=False)
 
 
 @cache

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+from sectorwise.advise.tile_shapes import make_product
+
 import sectorwise as sw
-from sectorwise.advise.tile import TileCost, find_excess, make_product
+from sectorwise.advise.tile import TileCost, find_excess
 from sectorwise.advise.tiles import judge_tile
 from sectorwise.device import load_device, require_capability
 from sectorwise.errors import ArgumentError

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from sectorwise.advise.plan import SECTOR_BYTES, WARP_LANES, Plan, Step, estimate, load, store, work
+from sectorwise.advise.plan import Plan, estimate
 from sectorwise.advise.ranking import Ranking, rank
+from sectorwise.advise.steps import SECTOR_BYTES, WARP_LANES, Step, load, store, work
 from sectorwise.counting.patterns import count_distinct
 from sectorwise.device import load_device
 from sectorwise.errors import ArgumentError

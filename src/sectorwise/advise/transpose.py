@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from sectorwise.advise.dtypes import find_width
-from sectorwise.advise.plan import Plan, Step, barrier, estimate, load, shared, store, work
+from sectorwise.advise.plan import Plan, estimate
 from sectorwise.advise.ranking import Ranking, rank
+from sectorwise.advise.steps import Step, barrier, load, shared, store, work
 from sectorwise.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from sectorwise.analysis.baseline import read_baseline, write_baseline
+from sectorwise.analysis.baseline import compare, read_baseline, write_baseline
 from sectorwise.analyze import DEFAULT_DEVICE, analyze
 from sectorwise.cli import options
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.cli.progress import show_progress
 from sectorwise.cli.settings import FAIL_ON, read_settings
 from sectorwise.cli.sizes import parse_size
-from sectorwise.cli.verdict import judge
+from sectorwise.cli.verdict import describe_better, judge
 from sectorwise.frontends.choose import choose_frontend
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.report.page import Page
+from sectorwise.rules.selection import choose_rules
 
 if TYPE_CHECKING:
     from sectorwise.analysis.data import Analysis
@@ -154,6 +155,7 @@ def check(
         show_report(source, form, output, kernel)
         return
     settings = read_settings(Path.cwd())
+    chosen, ignored = split_codes(select) or settings.select, split_codes(ignore) or settings.ignore
     accepted = baseline or settings.baseline
     known = None if accepted is None or accepted == baseline_to_write else read_baseline(accepted)
     with show_progress("executing") as progress:
@@ -166,8 +168,8 @@ def check(
             macros=macros,
             include_folders=folders,
             options=choose_options(step_limit, memory, all_blocks=all_blocks),
-            select=split_codes(select) or settings.select,
-            ignore=split_codes(ignore) or settings.ignore,
+            select=chosen,
+            ignore=ignored,
             remedies=remedies,
             follow_caches=caches or cache is not None or form == "html",
             warm=cache == "warm",
@@ -177,7 +179,11 @@ def check(
     write_text(_render(analysis, form, describe_page(sys.stdout) if output is None else Page()), output)
     if baseline_to_write is not None:
         write_text(write_baseline(analysis), baseline_to_write)
-    reasons = judge(analysis, fail_on or settings.fail_on or ("never" if known is None else "warning"), known)
+    codes = {rule.code for rule in choose_rules(chosen, ignored)}
+    comparison = None if known is None else compare(analysis, known, codes)
+    if comparison is not None and comparison.better and baseline_to_write is None:
+        click.echo(describe_better(comparison, str(accepted)), err=True)
+    reasons = judge(analysis, fail_on or settings.fail_on or ("never" if known is None else "warning"), comparison)
     if reasons:
         click.echo("\n".join(["failed:", *(f"  {reason}" for reason in reasons)]), err=True)
         raise click.exceptions.Exit(EXIT_FINDINGS)

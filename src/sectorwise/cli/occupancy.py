@@ -51,14 +51,7 @@ def parse_numbers(text: str | None, option: str = "--maxrregcount", example: str
 @click.option("--launch", metavar="TEXT", help="With SOURCE: execute this launch and count.")
 @click.option("--kernel", metavar="NAME", help="With SOURCE: the kernel, if there are several.")
 @options.define
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["terminal", "json"]),
-    default="terminal",
-    show_default=True,
-    help="What to write.",
-)
+@options.form(["terminal", "json"])
 @options.output
 def occupancy(
     source: Path | None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sectorwise.errors import ArgumentError
@@ -143,6 +143,11 @@ def check_movable(array: DeviceArray) -> None:
     """
     if array.operand.item_bytes not in _MOVABLE_BYTES:
         raise ArgumentError(f"{array.name}: expected elements of 1, 2, 4, 8 or 16 bytes, got {array.dtype}")
+
+
+def rename_type(array: DeviceArray, dtype: str) -> DeviceArray:
+    """The array with its bits read as another type of the same size."""
+    return replace(array, dtype=dtype)
 
 
 def contiguous_strides(shape: tuple[int, ...], item_bytes: int) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.errors import DeviceRunError
+from sectorwise.errors import ArgumentError, DeviceRunError
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.cuda import CUDA
 from sectorwise.kernels.plan import SOURCES, Pointer, pack
@@ -16,6 +16,7 @@ from sectorwise.verify.driver import Driver, call, load_function, open_driver
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from sectorwise.kernels.arrays import DeviceArray
     from sectorwise.kernels.plan import KernelPlan
 
 _POINTER_DEVICE: Final = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL of cuda.h
@@ -52,6 +53,23 @@ def find_device(address: int) -> int:
         ctypes.c_uint64(address),
     )
     return device.value
+
+
+def choose_device(arrays: tuple[DeviceArray, ...]) -> int:
+    """The GPU that arrays are on: as one of them says, else as the driver knows their addresses.
+
+    Raises:
+        ArgumentError: they are on several.
+        DeviceRunError: there is no GPU.
+    """
+    known = next((array.device for array in arrays if array.device is not None), None)
+    if known is not None:
+        return known
+    found = {array.name: find_device(array.operand.address) for array in arrays if 0 not in array.shape}
+    if len(set(found.values())) > 1:
+        places = ", ".join(f"{name} on {device}" for name, device in found.items())
+        raise ArgumentError(f"expected arrays on one device, got {places}")
+    return next(iter(found.values()), 0)
 
 
 @cache
@@ -114,4 +132,4 @@ def _load(source: str, kernel: str, device: int, dynamic_shared_bytes: int) -> c
     driver, module = open_library(), ctypes.c_void_p()
     with make_current(device):
         call(driver, "cuModuleLoadData", ctypes.byref(module), made.cubin)
-        return load_function(driver, module, made.kernel_names[kernel], dynamic_shared_bytes)
+        return load_function(driver, module, made.kernel_names.get(kernel, kernel), dynamic_shared_bytes)

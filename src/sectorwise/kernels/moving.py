@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 from sectorwise.errors import ArgumentError
 from sectorwise.kernels.arrays import check_movable, check_output, check_together, read_array
 from sectorwise.kernels.frameworks import allocate, find_stream
-from sectorwise.kernels.launching import find_device, launch
+from sectorwise.kernels.launching import choose_device, launch
 from sectorwise.kernels.movement import plan_move
 
 if TYPE_CHECKING:
-    from sectorwise.kernels.arrays import DeviceArray
     from sectorwise.kernels.plan import Operand
 
 
@@ -94,15 +93,3 @@ def _move(a: object, out: object | None, stream: int | None, turn: Any) -> Any: 
         addresses = {"from": turned.address, "to": target.operand.address}
         launch(plan, addresses, choose_device((source, target)), find_stream(a) if stream is None else stream)
     return result
-
-
-def choose_device(arrays: tuple[DeviceArray, ...]) -> int:
-    """The GPU that arrays are on: as one of them says, else as the driver knows their addresses."""
-    known = next((array.device for array in arrays if array.device is not None), None)
-    if known is not None:
-        return known
-    found = {array.name: find_device(array.operand.address) for array in arrays if 0 not in array.shape}
-    if len(set(found.values())) > 1:
-        places = ", ".join(f"{name} on {device}" for name, device in found.items())
-        raise ArgumentError(f"expected arrays on one device, got {places}")
-    return next(iter(found.values()), 0)

@@ -34,6 +34,9 @@ _NULL_PAGE_BYTES = 1 << 16
 DEFAULT_STACK_BYTES = 1024
 """Local memory that a thread has at least: recursive functions use it (CUDA runtime, default of cudaLimitStackSize)."""
 
+MOST_LOCAL_BYTES = 512 << 10
+"""Local memory that a thread can have (CUDA C++ Programming Guide, technical specifications)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -123,6 +126,11 @@ def open_batch_memory(
         np.repeat(origins, warps_per_block)[:, None],
         None if peers is None else np.repeat(peers, warps_per_block, axis=0),
     )
+
+
+def stack_bytes(bound: BoundLaunch) -> int:
+    """Local memory of a thread; it ends where the window does."""
+    return max(bound.local_bytes_per_thread, DEFAULT_STACK_BYTES)
 
 
 def global_storage(memory: GlobalMemory, number: int) -> Storage:
@@ -279,7 +287,7 @@ def _find_peers(
 
 def _resolve_local(memory: BatchMemory, addresses: Addresses, width_bytes: int, request: Request) -> tuple[Piece, ...]:
     # The stack grows down from the top of the window.
-    size = max(memory.bound.local_bytes_per_thread, DEFAULT_STACK_BYTES)
+    size = stack_bytes(memory.bound)
     where = _check_window(memory, addresses, WINDOW_BYTES - size, size, width_bytes, request)
     lanes = memory.warps * 32
     if memory.local is None:
@@ -372,7 +380,7 @@ def _describe(memory: BatchMemory, kind: FaultKind, address: int, width_bytes: i
         offset = address - (bound.shared_bytes - own_bytes)
         return f"byte {offset} is outside of the {own_bytes} bytes of the block's shared memory"
     if space is Space.LOCAL:
-        size = max(memory.bound.local_bytes_per_thread, DEFAULT_STACK_BYTES)
+        size = stack_bytes(memory.bound)
         return f"offset 0x{address:x} is outside of the {size} bytes of the thread's stack"
     if address < _NULL_PAGE_BYTES:
         return f"address 0x{address:x} is a null pointer, or near it"

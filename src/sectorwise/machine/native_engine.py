@@ -16,6 +16,7 @@ from sectorwise.machine.native.alike import SpoiledError, find_alike_registers
 from sectorwise.machine.native.classes import run_examples
 from sectorwise.machine.native.compiler import find_host
 from sectorwise.machine.native.flow import find_flow
+from sectorwise.machine.native.origins import find_reach, reach_spaces
 from sectorwise.machine.native.plan import (
     Counted,
     Plan,
@@ -32,7 +33,7 @@ from sectorwise.machine.native.plan import (
 from sectorwise.machine.native.relevance import find_relevant
 from sectorwise.machine.native.sampling import sample_blocks
 from sectorwise.machine.native.session import open_session
-from sectorwise.machine.native.suitability import check_order, find_doubts
+from sectorwise.machine.native.suitability import check_order, find_doubts, find_met_doubts
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.outcome import make_execution
 from sectorwise.machine.program import decode
@@ -80,15 +81,20 @@ def execute_native(
         raise UnsupportedError("blocks of a cluster run together in the reference engine alone")
     program = decode(bound.kernel)
     flow = find_flow(program)
-    doubts = find_doubts(flow, bound)
+    reach = reach_spaces(flow, bound)
+    doubts, relevant = find_doubts(flow, bound, reach), frozenset(find_relevant(flow, reach))
+    if doubts or any(writes_buffers(step) and step.instruction.index in relevant for step in flow.steps()):
+        # Something hangs on what is stored: it pays to know which buffers that may be.
+        reach = find_reach(flow, bound)
+        doubts, relevant = find_doubts(flow, bound, reach), frozenset(find_relevant(flow, reach))
     if doubts and not assumes:
         text = flow.step_at(min(doubts)).instruction.text
         raise UnsupportedError(f"{text} may depend on a value that is inexact, or on an order")
-    relevant = frozenset(find_relevant(flow))
-    execution = _run(bound, options, Plan(program, flow, host, relevant, doubts), progress)
+    execution = _run(bound, options, Plan(program, flow, host, relevant, reach, doubts, assumes), progress)
     if all(step.instruction.index in relevant for step in flow.steps() if writes_buffers(step)):
         return execution
-    return replace(execution, read_buffer=_read_later(bound, options, Plan(program, flow, host, None)))
+    everything = Plan(program, flow, host, None, reach, assumes=True)
+    return replace(execution, read_buffer=_read_later(bound, options, everything))
 
 
 def _read_later(bound: BoundLaunch, options: ExecutionOptions, plan: Plan) -> Callable[[int], npt.NDArray[np.uint8]]:
@@ -123,9 +129,14 @@ def _run(
                 left = _run_classes(tally, plan, alike, progress)
         if left.size:
             sampling = _run_left(tally, plan, left, progress)
+    met = {index: counter.met for index, counter in tally.counters.items() if counter.met}
+    undefined = find_met_doubts(plan.flow, met)
+    if undefined and not plan.assumes:
+        text = plan.flow.step_at(min(undefined)).instruction.text
+        raise UnsupportedError(f"{text} may depend on what CUDA leaves undefined")
     for index, counter in tally.counters.items():
         counter.executed = int(tally.issued[index])
-        counter.doubts |= plan.doubts.get(index, KNOWN)
+        counter.doubts |= plan.doubts.get(index, KNOWN) | undefined.get(index, KNOWN)
     return make_execution(tally, bound.launch.blocks_total, sampling)
 
 
@@ -163,7 +174,7 @@ def _find_alike(bound: BoundLaunch, plan: Plan) -> Alike | None:
     """What blocks have in common, where there are enough of them and only counts are asked for."""
     if plan.relevant is None or bound.launch.blocks_total < _FEWEST_BLOCKS:
         return None
-    return find_alike_registers(plan.flow, plan.relevant, bound)
+    return find_alike_registers(plan.flow, plan.relevant, bound, plan.reach)
 
 
 def _open_tally(bound: BoundLaunch, options: ExecutionOptions, program: Program) -> Tally:

@@ -289,20 +289,24 @@ def _draw_latencies(draws: _Draws, memory: MemoryModel, wait_ns: float) -> Times
 def _solve(demand: Callable[[float], float]) -> float:
     """The busy part of the memory's time at which what the warps demand is what it serves; demand falls with it.
 
-    Regula falsi in the Illinois variant: a handful of walks, where halving takes fourteen.
+    Regula falsi in the Illinois variant: an end that stays twice running counts half. It takes a handful of walks,
+    where halving takes fourteen.
     """
     low, high = 0.0, _BUSIEST
     over, under = demand(low), demand(high) - high
     if under >= 0:
         return high
     busy = low
+    moved = 0
     for _ in range(_MOST_TRIALS):
         busy = (low * under - high * over) / (under - over)
         excess = demand(busy) - busy
         if abs(excess) < _SOLVED:
             break
         if excess > 0:
-            low, over, under = busy, excess, under / 2
+            low, over = busy, excess
+            under, moved = (under / 2 if moved > 0 else under), 1
         else:
-            high, under, over = busy, excess, over / 2
+            high, under = busy, excess
+            over, moved = (over / 2 if moved < 0 else over), -1
     return busy

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.remedies.arrays import SIZES_BYTES, blank_comments
 from sectorwise.remedies.signatures import find_kernel_text
-from sectorwise.remedies.workshop import Change, Gain, Refusal, make_remedy, prove
+from sectorwise.remedies.workshop import Change, Gain, Refusal, find_coded, make_remedy, prove
 from sectorwise.rules.requests import SECTORS
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class _Walk:
 
 def find_staged_rows(
     workshop: Workshop, original: KernelModel, findings: Sequence[Finding]
-) -> dict[str, tuple[Remedy, ...]]:
+) -> dict[int, tuple[Remedy, ...]]:
     """The remedy for SW101 where lanes step by rows: warps load 32 x 32 tiles along the rows, through shared memory.
 
     Each thread still takes its row in order, so that no sum is regrouped. Blocks are of whole warps along x.
@@ -77,8 +77,20 @@ def find_staged_rows(
         after = totals.l2_theoretical_sectors
         if after is not None and after < before:
             told = replace(change, title=f"{change.title}, which costs {totals.shared_wavefronts:,} wavefronts")
-            return {_CODE: (make_remedy(workshop, original, told, Gain(SECTORS, before, after)),)}
+            remedy = make_remedy(workshop, original, told, Gain(SECTORS, before, after))
+            first, last = (workshop.text.count("\n", 0, at) + 1 for at in (walk.start, walk.end))
+            return dict.fromkeys(_find_inside(original, findings, range(first, last + 1)), (remedy,))
     return {}
+
+
+def _find_inside(original: KernelModel, findings: Sequence[Finding], lines: range) -> list[int]:
+    """The places of the findings on these lines, or on code that was inlined there."""
+    inside = []
+    for place in find_coded(findings, {_CODE}):
+        location = original.bound.kernel.instructions[findings[place].instructions[0]].location
+        if location is not None and any(each.line in lines for each in (location, *location.inlined_at)):
+            inside.append(place)
+    return inside
 
 
 def _list_walks(text: str, kernel: KernelText) -> Iterator[_Walk]:

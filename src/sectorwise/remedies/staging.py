@@ -11,7 +11,7 @@ import numpy as np
 
 from sectorwise.launch.config import BufferArgument, ScalarArgument
 from sectorwise.remedies.signatures import find_kernel_text
-from sectorwise.remedies.workshop import Change, Gain, Refusal, make_remedy, prove
+from sectorwise.remedies.workshop import Change, Gain, Refusal, find_coded, make_remedy, prove
 from sectorwise.rules.requests import SECTORS
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _BODY: Final = """
 
 def find_staging(
     workshop: Workshop, original: KernelModel, findings: Sequence[Finding]
-) -> dict[str, tuple[Remedy, ...]]:
+) -> dict[int, tuple[Remedy, ...]]:
     """The remedy for SW101 of a launch whose second buffer is, afterwards, the first one transposed."""
     before = original.totals.l2_theoretical_sectors
     kernel = find_kernel_text(workshop.text, workshop.launch)
@@ -79,7 +79,8 @@ def find_staging(
     if totals.l2_theoretical_sectors is None or totals.l2_theoretical_sectors >= before:
         return {}
     told = replace(change, title=f"{change.title}, which costs {totals.shared_wavefronts:,} wavefronts")
-    return {_CODE: (make_remedy(workshop, original, told, Gain(SECTORS, before, totals.l2_theoretical_sectors)),)}
+    remedy = make_remedy(workshop, original, told, Gain(SECTORS, before, totals.l2_theoretical_sectors))
+    return dict.fromkeys(find_coded(findings, {_CODE}), (remedy,))
 
 
 def _rename_locals(body: str, parameters: Sequence[Parameter]) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from sectorwise.counting.request import Space
 from sectorwise.machine.likeness import find_alike
-from sectorwise.machine.memory import DEFAULT_STACK_BYTES, WINDOW_BYTES
+from sectorwise.machine.memory import WINDOW_BYTES, stack_bytes
 from sectorwise.machine.native.alike import place_blocks
 from sectorwise.machine.native.session import collect, run_blocks
 from sectorwise.machine.native.watch import NEVER_GREATEST, NEVER_LEAST, make_extent
@@ -142,7 +142,7 @@ def _find_bounds(bound: BoundLaunch, watch: Watch, least: int, greatest: int) ->
 
 
 def _regions(bound: BoundLaunch, space: Space | None) -> list[tuple[int, int]]:
-    local = max(bound.local_bytes_per_thread, DEFAULT_STACK_BYTES)
+    local = stack_bytes(bound)
     match space:
         case Space.SHARED:
             return [(0, bound.shared_bytes)]

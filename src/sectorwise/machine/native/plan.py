@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from sectorwise.counting.request import Access
     from sectorwise.machine.batch import Tally
     from sectorwise.machine.native.alike import Alike
     from sectorwise.machine.native.compiler import Host, Library
     from sectorwise.machine.native.flow import Flow
+    from sectorwise.machine.native.origins import Reach
     from sectorwise.machine.native.session import Session
     from sectorwise.machine.native.translate import Translation
     from sectorwise.machine.program import Program, Step
@@ -41,14 +43,17 @@ if TYPE_CHECKING:
 class Plan:
     """How to run a kernel: `relevant` are the instructions that compute values, None for all.
 
-    `doubts` are memory instructions of which it is not certain that they do what they do here, and why.
+    `reach` says which parts of memory instructions touch. `doubts` are memory instructions of which it is not certain
+    that they do what they do here, and why; `assumes` says that there may be more.
     """
 
     program: Program
     flow: Flow
     host: Host
     relevant: frozenset[int] | None
+    reach: Reach
     doubts: Mapping[int, int] = field(default_factory=dict)
+    assumes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +89,18 @@ def make_module(translation: Translation) -> str:
 
 
 def open_counters(plan: Plan, translation: Translation) -> dict[int, SiteCounter]:
-    """Counters of all memory instructions."""
+    """Counters of all memory instructions; those with equal accesses remember together what patterns cost."""
     accesses = {step.instruction.index: step.access for step in plan.flow.steps()}
-    found = ((index, accesses[index]) for index in translation.sites)
-    return {index: SiteCounter(index, access) for index, access in found if access is not None}
+    memos: dict[Access, dict[bytes, npt.NDArray[np.int64]]] = {}
+    counters = {}
+    for index in translation.sites:
+        access = accesses[index]
+        if access is not None:
+            counters[index] = SiteCounter(index, access)
+            # Whether counts of the others are exact hangs on the pattern, and is not in the memo.
+            if access.operation is not Operation.ASYNC_COPY and access.space is not Space.GENERIC:
+                counters[index].memo = memos.setdefault(access, {})
+    return counters
 
 
 def open_crew(tally: Tally, plan: Plan, code: tuple[Translation, Library], blocks: int) -> Crew:

@@ -95,7 +95,7 @@ export function drawFinding(finding) {
   if (evidence && evidence.ideal !== null) parts.push(drawBars([["is", evidence.real, "b"], ["ideal", evidence.ideal, "a"]], evidence.quantity));
   parts.push(h("p", {}, h("b", {}, "Help: "), finding.advice, "."));
   for (const remedy of finding.remedies) {
-    parts.push(h("h3", {}, `Proven: ${remedy.title}`), drawBars([["before", remedy.before, "b"], ["after", remedy.after, "a"]], remedy.quantity), h("pre", { class: "change", tabindex: "0", "aria-label": "Code of the remedy" }, remedy.change));
+    parts.push(h("h3", {}, `Proven${remedy.proven_on ? ` on ${remedy.proven_on}, not on this one` : ""}: ${remedy.title}`), drawBars([["before", remedy.before, "b"], ["after", remedy.after, "a"]], remedy.quantity), h("pre", { class: "change", tabindex: "0", "aria-label": "Code of the remedy" }, remedy.change));
     for (const refusal of remedy.refused) parts.push(h("p", { class: "quiet small" }, `Not: ${refusal}`));
   }
   return h("section", {}, h("div", { class: "finding" }, parts));
