@@ -2,7 +2,7 @@
 
 python tools/write_ladder.py
 
-The last column comes from models; `tests/docs/test_ladder.py` holds the page to the counts before it.
+The last two columns come from rules and models; `tests/docs/test_ladder.py` holds the page to the counts before them.
 """
 
 from __future__ import annotations
@@ -67,15 +67,13 @@ def analyse_ladder(name: str, *, follow_caches: bool) -> tuple[KernelAnalysis, .
 
 
 def describe_counts(kernel: KernelAnalysis, number: int) -> str:
-    """The row of a rung up to what is modelled."""
+    """The row of a rung, as far as it is counts."""
     totals = kernel.totals
     requests = sum(site.executed for site in kernel.sites if site.space == "global")
-    codes = sorted({finding.code for finding in kernel.findings if finding.code in _COUNTED})
     cells = [
         f"{number} `{kernel.name}`",
         *(f"{count:,}" for count in (requests, totals.l2_theoretical_sectors, totals.l2_theoretical_sectors_ideal)),
         *(f"{count:,}" for count in (totals.shared_wavefronts, totals.shared_wavefronts_ideal)),
-        ", ".join(codes) or "none",
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -93,7 +91,8 @@ def render_ladder(name: str, kernels: Sequence[KernelAnalysis]) -> str:
     rows = []
     for number, kernel in enumerate(kernels, 1):
         time = "" if kernel.time is None else f"{float(f'{kernel.time.estimate_ns / 1000:.3g}'):g}"
-        rows.append(f"{describe_counts(kernel, number)} {time} |")
+        codes = sorted({finding.code for finding in kernel.findings if finding.code in _COUNTED})
+        rows.append(f"{describe_counts(kernel, number)} {', '.join(codes) or 'none'} | {time} |")
     steps = "\n".join(read_comments(name))
     head = f"| {' | '.join(_COLUMNS)} |\n|{'---|' * len(_COLUMNS)}"
     return "\n".join([f"## {LADDERS[name]}\n\n{head}", *rows]) + f"\n\n{steps}\n"

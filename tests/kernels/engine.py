@@ -60,6 +60,10 @@ FAMILIES = {
         *(f"gemv_tensor<{form}, {kind}, 8, 1, 4, 1>" for form in ("Int8", "E4m3") for kind in ("bf16", "f16")),
         *("gemv_tensor<Int4, bf16, 8, 1, 2, 1>", "gemv_tensor<Int4, f16, 16, 1, 2, 4>"),
     ),
+    "matmul.cu": (
+        *("matmul_tensor<bf16, 64, true, true>", "matmul_tensor<f16, 64, false, false>", "matmul_any<bf16>"),
+        *("matmul_tensor<bf16, 128, true, false>", "matmul_tensor<bf16, 64, false, true>"),
+    ),
     "records.cu": tuple(
         f"{kernel}<{item}, {fields}, {move}>"
         for kernel in ("records_to_arrays", "arrays_to_records")

@@ -176,6 +176,10 @@ def test_products_are_launched(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     kernels.gemv(*(TensorLike(np.zeros(shape, "f4"), "float32") for shape in ((0, 8), (3, 8), (0, 3))))
     assert len(launches.made) == 6
+    assert kernels.matmul(tensors[0], TensorLike(weights.T, "bfloat16"), tensors[2], stream=9) is tensors[2]
+    plan, addresses, _, _ = launches.made[6]
+    assert plan.kernel == "matmul_tensor<bf16, 64, true, false>"
+    assert addresses == {"a": address_of(x), "b": address_of(weights), "c": address_of(out)}
 
 
 def test_bad_products_are_refused() -> None:
@@ -196,6 +200,8 @@ def test_bad_products_are_refused() -> None:
         r"scales: expected f32 of shape \(8,\) or \(1,\)": lambda: kernels.gemv_int8(
             x, tensor("int8", 8, 256), tensor("float32", 7)
         ),
+        r"a: expected bf16 or f16 of shape \(m, k\), got f32": lambda: kernels.matmul(row, weights),
+        r"b: expected bf16 of shape \(256, n\), as a has 256 columns": lambda: kernels.matmul(x, weights),
         r"packed: expected u8 of shape \(N, 128\)": lambda: kernels.gemv_int4(x, tensor("uint8", 8, 64), row),
         r"scales: expected bf16 of shape \(2, 8\)": lambda: kernels.gemv_int4(x, tensor("uint8", 8, 128), row),
         r"weights: expected i8 of shape \(N, K\)": lambda: kernels.pack_int4(x),

@@ -25,6 +25,7 @@ def test_the_table_has_what_is_to_be_reached() -> None:
     cases = {case.name: case for case in list_cases(132)}
     assert len(cases) == len(list_cases(132))
     assert cases["gemv bf16 1024 x 4096"].goal_us == 4.6
+    assert cases["matmul bf16 4096 x 4096 x 14336 turned"].plan.kernel == "matmul_tensor<bf16, 128, false, false>"
     assert cases["gemv u4 28672 x 8192"].goal_us == 34.5
     assert cases["gemv x16 e4m3 14336 x 4096"].goal_us == 15.5
     assert cases["transpose 16 bit 12288 x 12288"].goal_us is None
@@ -36,6 +37,8 @@ def test_the_table_has_what_is_to_be_reached() -> None:
         "scaled_mm": 9,
         "int_mm": 9,
         "copy": 1,
+        "matmul": 4,
+        "matmul_turned": 1,
         "transpose4": 8,
         "transpose2": 3,
     }
@@ -99,7 +102,17 @@ def test_operators_are_registered_where_pytorch_was_imported(monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "torch", fake)
     assert torch_operators.register()
     torch_operators.register.cache_clear()
-    names = ("copy", "transpose", "soa_from_aos", "aos_from_soa", "gemv", "gemv_int8", "gemv_fp8", "gemv_int4")
+    names = (
+        "copy",
+        "transpose",
+        "soa_from_aos",
+        "aos_from_soa",
+        "gemv",
+        "gemv_int8",
+        "gemv_fp8",
+        "gemv_int4",
+        "matmul",
+    )
     assert sorted(made) == sorted(f"sectorwise::{name}" for name in names)
     assert made["sectorwise::gemv"][0] == "(Tensor x, Tensor weights) -> Tensor"
 

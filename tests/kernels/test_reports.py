@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sectorwise.analyze import analyze
-from sectorwise.kernels.arrays import contiguous_strides
+from sectorwise.kernels.arrays import DeviceArray, contiguous_strides
 from sectorwise.kernels.gemv_plans import Product, plan_product
+from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.movement import plan_move
 from sectorwise.kernels.plan import SOURCES, Operand, Pointer, pack
 from sectorwise.launch.config import Argument, BufferArgument, BytesArgument, Contents, LaunchConfig
@@ -137,3 +138,12 @@ def test_products_on_tensor_cores_are_clean() -> None:
         ]
         assert len(weights) >= 4
         assert bytes_in_flight(kernel) >= 64 << 10
+
+
+def test_products_of_matrices_are_clean() -> None:
+    operands = {"a": (2048, 1024), "b": (1024, 2048), "c": (2048, 2048)}
+    a, b, c = (DeviceArray(name, lay(shape, 2, 512), "bf16", 0, read_only=False) for name, shape in operands.items())
+    sizes = {name: 2 * shape[0] * shape[1] for name, shape in operands.items()}
+    (kernel,) = check("matmul.cu", [configure(plan_matmul(a, b, c, 132), sizes)])
+    assert judge(kernel) == ([], True, True)
+    assert kernel.occupancy.blocks_per_sm == 2

@@ -471,6 +471,10 @@ SHARED = (
                 32,
             ),
         ),
+        (
+            Number("wavefronts of ldmatrix, swizzled", lambda: request("k_ldm_swz128", "LDSM", "wavefronts"), 4),
+            Number("wavefronts of ldmatrix, plain", lambda: request("k_ldm_pitch128", "LDSM", "wavefronts"), 32),
+        ),
     ),
     Claim(
         "S7",
@@ -481,6 +485,11 @@ SHARED = (
         (
             Number("pitch 132 modulo 16", lambda: 132 % 16, 4),
             Number("wavefronts at a pitch of 144", lambda: reach("(i%8)*144+(i/8)*16", 16, "shared").wavefronts, 4),
+        ),
+        (
+            Number(
+                "wavefronts of ldmatrix at a pitch of 144", lambda: request("k_ldm_pitch144", "LDSM", "wavefronts"), 4
+            ),
         ),
     ),
     Claim(

@@ -1,4 +1,4 @@
-"""Turns calls with arrays of a GPU into products of weights with one or many vectors.
+"""Turns calls with arrays of a GPU into products of weights with vectors, and of matrices.
 
 Sums are in float32; the result has the type of `x`. On tensor cores weights are read once for 16 inputs. A launch is
 put on the current stream of the array's framework, or on `stream`; with `out` nothing is allocated, and a call may be
@@ -14,6 +14,7 @@ from sectorwise.kernels.arrays import check_output, check_together, read_array, 
 from sectorwise.kernels.frameworks import allocate, find_stream
 from sectorwise.kernels.gemv_plans import GROUP, describe_product, plan_packing, plan_product
 from sectorwise.kernels.launching import choose_device, count_multiprocessors, launch
+from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.plan import divide_up
 
 if TYPE_CHECKING:
@@ -125,6 +126,41 @@ def pack_int4(weights: object, out: object | None = None, *, stream: int | None 
         addresses = {"from": held.operand.address, "to": target.operand.address}
         handle = find_stream(weights) if stream is None else stream
         launch(plan, addresses, choose_device((held, target)), handle)
+    return result
+
+
+def matmul(a: object, b: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401
+    """The product of matrices A [m, k] and B [k, n], both bfloat16 or both float16; either may lie by columns.
+
+    Plan: 128 x 128 of the result a block (64 x 128 where such are fewer than SMs), three stages of 64 of the depth by
+    asynchronous copies of 16 bytes: 16 sectors a request of 16 ideal, whole lines of shared memory; ldmatrix from
+    pieces at swizzled columns, 4 wavefronts of 4 ideal; mma.sync, not wgmma so far. A byte from L2 is used in 64
+    operations, where the ridge is 113; eight tiles below each other share what is read. Operands whose lines begin at
+    no multiple of 16 bytes, or have no whole pieces of 16, go through a plain tile of 16 x 16.
+
+    Raises:
+        ArgumentError, DeviceRunError: as `gemv`.
+    """
+    left, right = read_array("a", a), read_array("b", b)
+    if left.dtype not in _HALVES or len(left.shape) != 2:
+        raise ArgumentError(f"a: expected bf16 or f16 of shape (m, k), got {left.dtype} of shape {left.shape}")
+    if right.dtype != left.dtype or len(right.shape) != 2 or right.shape[0] != left.shape[1]:
+        raise ArgumentError(
+            f"b: expected {left.dtype} of shape ({left.shape[1]}, n), as a has {left.shape[1]} columns, "
+            f"got {right.dtype} of shape {right.shape}"
+        )
+    shape = (left.shape[0], right.shape[1])
+    result = allocate(a, shape, left.dtype) if out is None else out
+    target = read_array("out", result)
+    check_together((left, right, target))
+    check_output(target, shape, left.dtype, (left, right))
+    if 0 in shape:
+        return result
+    device = choose_device((left, right, target))
+    plan = plan_matmul(left, right, target, count_multiprocessors(device))
+    if plan is not None:
+        addresses = {"a": left.operand.address, "b": right.operand.address, "c": target.operand.address}
+        launch(plan, addresses, device, find_stream(a) if stream is None else stream)
     return result
 
 

@@ -37,6 +37,12 @@ def _list_operators() -> list[tuple[str, str, Any, Any]]:
         ("soa_from_aos", "(Tensor a) -> Tensor", moving.soa_from_aos, _turn),
         ("aos_from_soa", "(Tensor a) -> Tensor", moving.aos_from_soa, _turn),
         ("gemv", "(Tensor x, Tensor weights) -> Tensor", products.gemv, _multiply),
+        (
+            "matmul",
+            "(Tensor a, Tensor b) -> Tensor",
+            products.matmul,
+            lambda a, b: a.new_empty((a.shape[0], b.shape[1])),
+        ),
         ("gemv_int8", product, products.gemv_int8, _multiply),
         ("gemv_fp8", product, products.gemv_fp8, _multiply),
         ("gemv_int4", product, products.gemv_int4, _multiply),

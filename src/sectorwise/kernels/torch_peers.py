@@ -59,6 +59,11 @@ def _make_call(torch: Any, case: BenchCase) -> Callable[[], object]:  # noqa: AN
     on = {"device": "cuda"}
     if case.peer in {"linear", "int4pack_mm", "scaled_mm", "int_mm"}:
         return _make_product(torch, case)
+    if case.peer.startswith("matmul"):
+        m, n, k = case.shape
+        turned = case.peer == "matmul_turned"
+        a, b = (torch.randn(*(size[::-1] if turned else size), **on).bfloat16() for size in ((m, k), (k, n)))
+        return lambda: torch.matmul(a.t(), b.t()) if turned else torch.matmul(a, b)
     if case.peer == "copy":
         given, taken = (torch.zeros(case.shape[0], dtype=torch.uint8, **on) for _ in range(2))
         return lambda: taken.copy_(given)

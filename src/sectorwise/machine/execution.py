@@ -172,6 +172,9 @@ class Execution:
     blocks_executed: int
     """Blocks that ran, or that a proof says do as one that ran."""
     sampling: Sampling | None = None
+    lengths: npt.NDArray[np.float64] | None = None
+    """Warp instructions of each block, [blocks]; those of a block that ran stand for blocks that are like it, and NaN
+    for blocks that a sample leaves out. None: of a grid too large to keep them."""
 
 
 class Engine(StrEnum):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sectorwise.launch.contents import materialise, needs_whole
-from sectorwise.machine.batch import Tally
+from sectorwise.machine.batch import Tally, open_lengths
 from sectorwise.machine.clusters import find_shape
 from sectorwise.machine.memory import open_global_memory
 from sectorwise.machine.native.alike import SpoiledError, find_alike_registers
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from sectorwise.binding import Allocation, BoundLaunch
     from sectorwise.machine.execution import Execution, ExecutionOptions, Sampling
     from sectorwise.machine.native.alike import Alike
+    from sectorwise.machine.native.compiler import Host
     from sectorwise.machine.program import Program
 
 _PADDING_BYTES = 64
@@ -61,8 +62,11 @@ def execute_native(
     progress: Callable[[int, int], None] | None = None,
     *,
     assumes: bool = False,
+    host: Host | None = None,
 ) -> Execution:
     """Runs every lane of every warp of every block, block after block; the result is the reference engine's.
+
+    Machine code is for `host`, for this machine where that is None.
 
     With `assumes` it also runs launches in which inexact values, or an order of warps, may decide what happens: their
     memory instructions are marked as assumed or dependent on the schedule wherever that may be, where the reference
@@ -72,7 +76,7 @@ def execute_native(
         UnsupportedError: machine code does not do something of this launch; the reference engine does.
         StepLimitError: a warp ran more instructions than `options.step_limit`; the text names the line.
     """
-    host = find_host()
+    host = host or find_host()
     if host is None:
         raise UnsupportedError("there is no compiler for this machine")
     if options.observers:
@@ -130,7 +134,7 @@ def _run(
         if left.size:
             sampling = _run_left(tally, plan, left, progress)
     met = {index: counter.met for index, counter in tally.counters.items() if counter.met}
-    undefined = find_met_doubts(plan.flow, met)
+    undefined = find_met_doubts(plan.flow, plan.reach, met)
     if undefined and not plan.assumes:
         text = plan.flow.step_at(min(undefined)).instruction.text
         raise UnsupportedError(f"{text} may depend on what CUDA leaves undefined")
@@ -148,7 +152,7 @@ def _run_classes(
     translation, library = build_code(tally, plan, alike)
     counters, limit = open_counters(plan, translation), tally.options.step_limit
     session = open_session(bound, translation, library, open_buffers(tally, plan), counters, limit)
-    classes = run_examples(session, bound, translation, alike, progress)
+    classes = run_examples(session, bound, translation, alike, progress, tally.lengths)
     check_stop(tally, session, classes.stop)
     enter_counted(tally, translation, Counted(counters, classes.issued))
     return classes.left
@@ -188,6 +192,7 @@ def _open_tally(bound: BoundLaunch, options: ExecutionOptions, program: Program)
         {},
         np.zeros(count, np.int64),
         np.zeros(count, np.int64),
+        lengths=open_lengths(bound.launch.blocks_total),
     )
 
 

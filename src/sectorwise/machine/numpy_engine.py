@@ -11,7 +11,7 @@ from sectorwise.errors import StepLimitError
 from sectorwise.launch.contents import materialise
 from sectorwise.machine.banks import pack_bank
 from sectorwise.machine.barriers import run_inline_control
-from sectorwise.machine.batch import Batch, Tally, open_batch
+from sectorwise.machine.batch import Batch, Tally, open_batch, open_lengths
 from sectorwise.machine.clusters import count_inseparable
 from sectorwise.machine.control import leave_block
 from sectorwise.machine.convergence import yield_waiting
@@ -101,6 +101,7 @@ def open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
         {},
         np.zeros(count, np.int64),
         np.zeros(count, np.int64),
+        lengths=open_lengths(bound.launch.blocks_total),
     )
 
 
@@ -153,6 +154,9 @@ def run_batch(batch: Batch) -> bool:
             return False
         if batch.groups.warp.size:
             describe_hang(batch, 0)
+        if batch.tally.lengths is not None:
+            last = batch.first_block + batch.blocks
+            batch.tally.lengths[batch.first_block : last] = batch.steps.reshape(batch.blocks, -1).sum(axis=1)
         return True
 
 

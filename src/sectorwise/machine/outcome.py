@@ -51,6 +51,7 @@ def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) 
         _make_reader(tally.global_memory, tally),
         blocks if sampling is None else blocks - sampling.of + len(sampling.blocks),
         sampling,
+        tally.lengths,
     )
 
 

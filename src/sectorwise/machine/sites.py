@@ -125,6 +125,7 @@ def keep_patterns(counter: SiteCounter, keys: Keys, parts: Parts, counts: Keys, 
     """Keeps the dearest of distinct patterns: `keys` [n, columns], their `counts` [n, 9], each `times` [n] seen."""
     excess = counts[:, 0] - counts[:, 1] + counts[:, 3] - counts[:, 4]
     dearest = range(len(keys)) if len(keys) <= _KEPT_PATTERNS else np.argsort(-excess * times, kind="stable")
+    least: int | None = None
     for row in dearest[:_KEPT_PATTERNS]:
         if keys[row, 0] == 0:
             continue
@@ -134,10 +135,12 @@ def keep_patterns(counter: SiteCounter, keys: Keys, parts: Parts, counts: Keys, 
             known.times += int(times[row])
             continue
         if len(counter.kept) == _KEPT_PATTERNS:
-            cheapest = min(counter.kept, key=lambda each: counter.kept[each].excess)
-            if counter.kept[cheapest].excess >= excess[row]:
+            if least is None:
+                least = min(kept.excess for kept in counter.kept.values())
+            if least >= excess[row]:
                 continue
-            del counter.kept[cheapest]
+            del counter.kept[next(each for each, kept in counter.kept.items() if kept.excess == least)]
+            least = None
         counter.kept[name] = _Kept(keys[row], parts, counts[row], int(times[row]), int(excess[row]))
 
 

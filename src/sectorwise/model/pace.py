@@ -11,7 +11,7 @@ from sectorwise.model.concurrency import Bound, estimate_concurrency
 from sectorwise.model.operations import count_operations
 from sectorwise.model.roofline import Level, draw_roofline, place_kernel
 from sectorwise.model.schedule import schedule_loop
-from sectorwise.model.waves import count_waves
+from sectorwise.model.waves import count_waves, weigh_blocks
 
 if TYPE_CHECKING:
     from sectorwise.binding import BoundLaunch
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sectorwise.model.time import Time
     from sectorwise.model.totals import Totals
     from sectorwise.model.traffic import Traffic
-    from sectorwise.model.waves import Waves
+    from sectorwise.model.waves import Balance, Waves
 
 _SECTOR_BYTES: Final = 32
 _PASS_BYTES: Final = 128
@@ -39,7 +39,7 @@ class Pace:
     `concurrency` is None where the launch loads nothing from global memory. `operations` are arithmetic operations by
     data type; those in `operations_without_peak` have no peak rate on this device, and are not on the roofline.
     `kernel_roofline.data_type` is the type whose operations take the longest. `assumed` says of `concurrency` and of
-    the roofline what was taken for granted.
+    the roofline what was taken for granted. `balance` is None where no block is longer than others, or it is not known.
     """
 
     waves: Waves
@@ -50,6 +50,7 @@ class Pace:
     operations: tuple[tuple[str, int], ...]
     operations_without_peak: tuple[str, ...]
     assumed: tuple[str, ...]
+    balance: Balance | None = None
 
 
 def estimate_pace(
@@ -84,6 +85,9 @@ def estimate_pace(
         operations=tuple(sorted(operations.items())),
         operations_without_peak=tuple(sorted(set(operations) - set(with_peak))),
         assumed=tuple(_list_assumptions(execution, concurrency, traffic)),
+        balance=None
+        if execution.lengths is None
+        else weigh_blocks(execution.lengths, occupancy.blocks_per_sm, device.sm_count),
     )
 
 

@@ -88,7 +88,7 @@ template <typename T> struct Int4 {
 };
 
 __device__ uint4 load_input(const void* from, bool inside) {
-  return inside ? __ldg(static_cast<const uint4*>(from)) : make_uint4(0, 0, 0, 0);  // sectorwise: allow SW101, SW105
+  return inside ? __ldg(static_cast<const uint4*>(from)) : make_uint4(0, 0, 0, 0);  // sectorwise: allow SW101, SW105, SW107
 }
 
 // A warp has 8 GROUPS rows and, of all chunks of the depth, every WARPS-th, with LOADS x GROUPS loads in flight a lane;
@@ -96,8 +96,9 @@ __device__ uint4 load_input(const void* from, bool inside) {
 // rows, floats [rows], or of groups, T [groups, rows]; plain weights have none.
 //
 // What is allowed here: a lane of 8-bit weights reads half a sector of x, and the other half with its next load, out of
-// L1 (SW101, SW105). A row of y of a block is 16 bytes for each input, one for each `depth` weights that were read (SW106). Every
-// byte of W takes part in `batch` products, whatever the tile: the ridge is out of reach (SW502).
+// L1 (SW101, SW105); of one input only the lanes of group 0 have any (SW107). A row of y of a block is 16 bytes for
+// each input, one for each `depth` weights that were read (SW106). Every byte of W takes part in `batch` products,
+// whatever the tile: the ridge is out of reach (SW502).
 template <template <typename> class WEIGHTS, typename T, int BATCH, int GROUPS, int LOADS, int WARPS>
 __global__ void __launch_bounds__(32 * WARPS, WARPS < 32 ? 32 / WARPS : 1)
 gemv_tensor(  // sectorwise: allow SW502

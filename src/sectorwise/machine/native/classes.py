@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sectorwise.machine.native.watch import Watch
 
     Blocks = npt.NDArray[np.int64]
+    Lengths = npt.NDArray[np.float64]
 
 _TRIALS = 32
 """So many blocks are run as examples before it is asked whether that is worth it."""
@@ -55,8 +56,13 @@ def run_examples(
     translation: Translation,
     alike: Alike,
     progress: Callable[[int, int], None] | None,
+    lengths: Lengths | None = None,
 ) -> Classes:
-    """Runs one block of each class, and counts it for all of the class; gives back blocks of classes too small."""
+    """Runs one block of each class, and counts it for all of the class; gives back blocks of classes too small.
+
+    Into `lengths` [blocks] go the warp instructions of each block.
+    """
+    sizes = np.array([block.stop - block.start for block in translation.blocks.values()], np.int64)
     total = bound.launch.blocks_total
     issued = np.zeros((len(translation.blocks), 2), np.int64)
     left: list[Blocks] = []
@@ -73,7 +79,10 @@ def run_examples(
             if stop:
                 return Classes(stop, issued, waiting)
             count = int(np.count_nonzero(taken))
-            issued += collect(session, count)
+            counted = collect(session, count)
+            issued += counted
+            if lengths is not None:
+                lengths[waiting[taken]] = counted[:, 0] @ sizes / count
             waiting = waiting[~taken]
             done += count
             examples += 1

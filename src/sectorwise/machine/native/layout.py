@@ -134,7 +134,7 @@ SCATTERED, CONSECUTIVE, ONE_PLACE = 0, 1, 2
 # destination's place, 32 differences and 32 sizes, and the lanes that issue it.
 LOG_COLUMNS = 4 + LANES
 WIDE_COLUMNS = LOG_COLUMNS + 2 + 2 * LANES
-LOG_ROWS = 4096
+LOG_ROWS = 1 << 14
 
 # Why machine code gives control back.
 WAITS, OUT_OF_FUEL, GAVE_UP = 0, 1, 2

@@ -15,7 +15,7 @@ from sectorwise.machine.native.lazy import Buffers
 from sectorwise.machine.native.loop import ENTRY, write_loop
 from sectorwise.machine.native.routines import find_routines
 from sectorwise.machine.native.session import collect, measure_session, open_session
-from sectorwise.machine.native.threads import count_threads, run_shares, split_blocks
+from sectorwise.machine.native.threads import Meter, count_threads, run_shares, split_blocks
 from sectorwise.machine.native.translate import translate
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.site_sums import merge_counter
@@ -78,7 +78,7 @@ def build_code(tally: Tally, plan: Plan, alike: Alike | None) -> tuple[Translati
     """Machine code; with `alike` it also watches what blocks have in common."""
     banks = {bank: len(content) for bank, content in tally.bound.banks.items()}
     translation = translate(plan.program, plan.flow, banks, plan.relevant, alike)
-    return translation, load(build(make_module(translation), plan.host, 0), (ENTRY,))
+    return translation, load(build(make_module(translation), plan.host, plan.host.level), (ENTRY,))
 
 
 def make_module(translation: Translation) -> str:
@@ -122,7 +122,9 @@ def open_buffers(tally: Tally, plan: Plan) -> Buffers:
     lazy = relevant is not None and not any(
         step.instruction.index in relevant and _moves_otherwise(step) for step in plan.flow.steps()
     )
-    return Buffers(tally.global_memory, lazy, tally.options.memory_bytes)
+    return Buffers(
+        tally.global_memory, lazy, tally.options.memory_bytes, may_sample=tally.options.sample_above is not None
+    )
 
 
 def _moves_otherwise(step: Step) -> bool:
@@ -138,7 +140,11 @@ def count_blocks(crew: Crew, blocks: Blocks, report: Callable[[int], None] | Non
     sessions = crew.sessions[: len(shares)]
     for session in sessions:
         session.counters = open_counters(crew.plan, crew.translation)
-    stop, session = run_shares(sessions, shares, report)
+    meter = None
+    if crew.tally.lengths is not None:
+        sizes = np.array([block.stop - block.start for block in crew.translation.blocks.values()], np.int64)
+        meter = Meter(crew.tally.lengths, sizes)
+    stop, session = run_shares(sessions, shares, report, meter)
     check_stop(crew.tally, session, stop)
     counted = Counted(open_counters(crew.plan, crew.translation), np.zeros((len(crew.translation.blocks), 2), np.int64))
     for session in sessions:

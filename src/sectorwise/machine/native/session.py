@@ -11,7 +11,7 @@ import numpy as np
 from sectorwise.counting.request import Space
 from sectorwise.machine.execution import FirstRequest
 from sectorwise.machine.memory import WINDOW_BYTES, stack_bytes
-from sectorwise.machine.native.arena import Region, make_region
+from sectorwise.machine.native.arena import Region, make_region, make_sparse
 from sectorwise.machine.native.layout import (
     ALLOCATION,
     ALLOCATION_BYTES,
@@ -204,6 +204,8 @@ def _attach_callbacks(session: Session, buffers: Buffers) -> None:
     def fetch(number: int) -> None:
         with buffers.lock:
             _guarded(session, lambda: _fetch(session, buffers, number))
+            if session.failure:
+                _stand_in(session, buffers.memory, number)
 
     def make(number: int, chunk: int) -> None:
         with buffers.lock:
@@ -233,6 +235,13 @@ def _fetch(session: Session, buffers: Buffers, number: int) -> None:
     session.regions["allocations"].put(entry + ALLOCATION["made"], "Q", 0 if made is None else made.ctypes.data)
 
 
+def _stand_in(session: Session, memory: GlobalMemory, number: int) -> None:
+    """Zeros in place of a buffer that could not be made: machine code reads on to where it looks whether to stop."""
+    zeros = make_sparse(memory.allocations[number].size_bytes + 64)
+    session.keep.append(zeros)
+    session.regions["allocations"].put(number * ALLOCATION_BYTES + ALLOCATION["host"], "Q", zeros.ctypes.data)
+
+
 def empty_logs(session: Session) -> None:
     """Counts what the logs hold."""
     for name, used, columns in (("log", "log_used", LOG_COLUMNS), ("wide_log", "wide_used", WIDE_COLUMNS)):
@@ -251,6 +260,12 @@ def run_blocks(session: Session, first: int, last: int) -> int:
     if session.failure:
         raise session.failure[0]
     return session.context.get(CONTEXT["stop"], "i")
+
+
+def count_instructions(session: Session, sizes: npt.NDArray[np.int64]) -> int:
+    """Warp instructions that blocks have issued since the last `collect`; `sizes` are those of each basic block."""
+    issued = session.regions["issued"].view(np.int64, 0, 2 * len(sizes))
+    return int(np.dot(issued[::2].astype(np.int64), sizes))
 
 
 def _find_first(session: Session, counter: SiteCounter, number: int) -> None:

@@ -58,7 +58,7 @@ def find_doubts(flow: Flow, bound: BoundLaunch, reach: Reach) -> dict[int, int]:
     return found
 
 
-def find_met_doubts(flow: Flow, met: Mapping[int, int]) -> dict[int, int]:
+def find_met_doubts(flow: Flow, reach: Reach, met: Mapping[int, int]) -> dict[int, int]:
     """As `find_doubts`, for what instructions (by index) have met that CUDA leaves undefined."""
 
     def marks_of(flag: int) -> set[int]:
@@ -69,7 +69,7 @@ def find_met_doubts(flow: Flow, met: Mapping[int, int]) -> dict[int, int]:
     unset = Source(lambda marks: id(marks) in unwritten, lambda _marks: False)
     found: dict[int, int] = {}
     for flag, source, some in ((ORDERED, lost, collided), (INEXACT, unset, unwritten)):
-        for index in _find_touched(flow, _find_decisions(flow, source)) if some else ():
+        for index in _find_touched(flow, _find_decisions(flow, reach, source)) if some else ():
             found[index] = found.get(index, 0) | flag
     return found
 
