@@ -30,6 +30,7 @@ from sectorwise.launch.sketch import sketch_launch
 from sectorwise.launch.values import read_value
 from sectorwise.machine.engine import execute
 from sectorwise.machine.execution import ExecutionOptions
+from sectorwise.model.caches.chain import begin_chain
 from sectorwise.model.kernel_model import model_kernel
 from sectorwise.rules.selection import choose_rules
 from sectorwise.rules.table import check_model
@@ -79,6 +80,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     keep_outputs: bool = False,
     follow_caches: bool = False,
     warm: bool = False,
+    chain: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Analysis:
     """Execute launches of kernels, every lane of them, and count what their memory instructions do.
@@ -95,14 +97,16 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     of rules or their beginnings (`SW2`); all rules are checked where `select` is empty. `remedies` looks for changes of
     a `.cu` file that cost less and change no value, by compiling and executing them. `keep_outputs` keeps the final
     buffers in `outputs`. With `follow_caches` there are `traffic` and `time`, too, which takes about a second a launch;
-    the L2 is empty before it, or `warm` from the same launch. `progress` is called with the blocks executed so far and
-    in all.
+    the L2 is empty before it, or `warm` from the same launch, or, in a `chain`, has what launches before it left there
+    of buffers that have the same name in both. `progress` is called with the blocks executed so far and in all.
 
     Raises:
         SectorwiseError: one of its kinds, with a text for people, where the work cannot go on.
     """
     spec = load_device(DEFAULT_DEVICE if device is None else device)
     target = require_sass(spec)
+    if warm and chain:
+        raise ArgumentError("warm and chain exclude each other: the L2 has what this launch left, or what others did")
     rules = choose_rules(select, ignore)
     options = options or ExecutionOptions()
     run: Run | None = None
@@ -117,7 +121,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
         jobs = compile_launches(frontend, path, request, configs, config)
         if remedies and frontend.name == "cuda":
             run = make_runner(path, request, spec, options)
-            if follow_caches:
+            if follow_caches and not chain:
                 time = make_runner(path, request, spec, options, follow_caches=True, warm=warm)
     else:
         launch = read_object_launch(source, grid, block, args, constexprs or {}, dynamic_shared_bytes, config)
@@ -128,7 +132,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
 
     # Every launch is checked before the first one runs: a typing error must not cost a long run.
     bound = [bind_launch(job.cubin, job.compilation, job.config, spec) for job in jobs]
-    models = execute_all(bound, options, progress, follow_caches=follow_caches, warm=warm)
+    models = execute_all(bound, options, progress, follow_caches=follow_caches, warm=warm, chain=chain)
     kernels, texts = _describe_all(jobs, models, rules, run, time, keep_outputs=keep_outputs)
     compilation = jobs[0].compilation
     return Analysis(
@@ -243,16 +247,17 @@ def execute_all(
     *,
     follow_caches: bool = False,
     warm: bool = False,
+    chain: bool = False,
 ) -> Iterator[KernelModel]:
-    """Execute the launches one after the other, and say what follows from the counts of each.
-
-    One at a time, as each holds its buffers. `progress` sees the blocks of all of them together.
-    """
-    total = sum(bound.launch.blocks_total for bound in launches)
-    before = 0
+    """The model of each launch, executed one at a time, as each holds its buffers; `progress` sees all their blocks."""
+    before, total = 0, sum(bound.launch.blocks_total for bound in launches)
+    left = begin_chain() if chain else None
     for bound in launches:
         execution = execute(bound, options, _shift(progress, before, total))
-        yield model_kernel(bound, execution, follow_caches=follow_caches, warm=warm)
+        model = model_kernel(bound, execution, follow_caches=follow_caches, warm=warm, chain=left)
+        if left is not None:
+            left = left.skip(bound) if model.traffic is None else model.traffic.left
+        yield model
         before += bound.launch.blocks_total
 
 

@@ -91,8 +91,9 @@ _FORMATS: Final = {"terminal": "terminal", "html": "html.page", "json": "json", 
 )
 @click.option(
     "--cache",
-    type=click.Choice(("cold", "warm")),
-    help="What the L2 holds before a launch: nothing, or what the same launch left; implies --caches.  [default: cold]",
+    type=click.Choice(("cold", "warm", "chain")),
+    help="What the L2 holds before a launch: nothing, what the same launch left, or what launches before it left of "
+    "buffers that have the same name there; implies --caches.  [default: cold]",
 )
 @click.option(
     "--all-blocks",
@@ -172,6 +173,7 @@ def check(
             remedies=remedies,
             follow_caches=caches or cache is not None or form == "html",
             warm=cache == "warm",
+            chain=cache == "chain",
             progress=progress,
         )
     write_text(_render(analysis, form, describe_page(sys.stdout) if output is None else Page()), output)

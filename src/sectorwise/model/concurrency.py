@@ -34,11 +34,15 @@ _SOLVED = 2e-5
 
 
 class Bound(StrEnum):
-    """What sets the pace: schedulers without a gap, a memory that is busy 90 % of its time, else the wait for data."""
+    """What sets the pace: schedulers without a gap, a memory that is busy 90 % of its time, else the wait for data.
+
+    Or `OTHER` work of the launch that takes longer than its loads: arithmetic, passes of L1, the L2, atomics.
+    """
 
     LATENCY = "latency"
     MEMORY = "memory"
     ISSUE = "issue"
+    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,10 @@ class Concurrency:
 
     `requested_bytes_per_sm` is what the resident warps ask for in one pass of the loop, the naive figure;
     `in_flight_bytes_per_sm` what is outstanding on average, less because a burst drains before the next begins;
-    `needed_bytes_per_sm` what keeps the memory 95 % busy. `pass_ns` is the time of one pass, `latency_ns` the mean
-    of a load under this load of the memory, of which `queued_ns` is waiting; `memory_busy` the busy part of the
-    memory's time. `assumed` says which numbers of the device were borrowed or guessed; empty: all measured on it.
+    `needed_bytes_per_sm` what keeps the memory 95 % busy. `pass_ns` is the time of one pass, `walk_ns` that of a warp
+    to which every issue slot is free. `latency_ns` is the mean of a load under this load of the memory, of which
+    `queued_ns` is waiting; `memory_busy` the busy part of the memory's time. `assumed` says which numbers of the device
+    were borrowed or guessed; empty: all measured on it.
     """
 
     device: str
@@ -59,6 +64,7 @@ class Concurrency:
     in_flight_bytes_per_sm: float
     needed_bytes_per_sm: float
     pass_ns: float
+    walk_ns: float
     latency_ns: float
     queued_ns: float
     memory_busy: float
@@ -155,6 +161,7 @@ def estimate_concurrency(
         in_flight_bytes_per_sm=share * warps_per_sm * walk.byte_cycles / (pass_ns * cycles_per_ns),
         needed_bytes_per_sm=memory.needed_bytes(0.95) / device.sm_count,
         pass_ns=pass_ns,
+        walk_ns=walk.pass_cycles / cycles_per_ns,
         latency_ns=walk.latency_cycles / cycles_per_ns,
         queued_ns=memory.wait_ns(busy),
         memory_busy=busy,
