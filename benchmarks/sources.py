@@ -39,7 +39,13 @@ extern "C" __global__ void diverge(int* out, const int* in, int n) {
 """,
     "diverge<<<512, 128>>>(i32[65536], i32[65536]=perm(1), n=65536)",
 )
-"""Each lane runs a loop of its own length, and goes one of two ways in each round."""
+"""Each lane runs a loop of its own length, and goes one of two ways in each round, on one of which it stores."""
+
+SILENT = Source(
+    DIVERGENT.text.replace("{ x >>= 1; out[i] = x; }", "x >>= 1;"),
+    DIVERGENT.launch,
+)
+"""The same without the stores in the loop."""
 
 LONG = Source(
     """

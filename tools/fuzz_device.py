@@ -1,7 +1,8 @@
 """Turns seeds into kernels that the engine and a GPU execute, and compares what they write, bit for bit.
 
 python -m tools.fuzz_device prepare BATCH --files 0:200 --jobs 2     generate, compile, execute here
-python -m tools.fuzz.on_device BATCH RESULTS                         execute on the GPU (driver and NumPy, no more)
+python -m tools.fuzz_device pack BATCH FUZZ.tar                      the batch, and all that runs it, as one file
+python -m tools.fuzz.on_device BATCH RESULTS [SECONDS]               execute on the GPU (driver and NumPy, no more)
 python -m tools.fuzz_device compare BATCH RESULTS                    what differs, with the first statement
 python -m tools.fuzz_device record BATCH RESULTS RECORD.json         keep the GPU's results, small
 python -m tools.fuzz_device replay RECORD.json [--files 0:8]         execute again, compare with the record
@@ -18,8 +19,7 @@ import json
 import multiprocessing
 import sys
 from pathlib import Path
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from tools.fuzz.batches import (
     compare_with_record,
@@ -32,6 +32,10 @@ from tools.fuzz.batches import (
 from tools.fuzz.coverage import Coverage, add_forms, write_table
 from tools.fuzz.generate import generate
 from tools.fuzz.on_engine import compile_kernels, read_kernels, run_on_engine
+from tools.fuzz.parcels import pack_batch, read_results
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def _prepare_file(task: tuple[int, Path]) -> int:
@@ -50,8 +54,7 @@ def prepare(batch: Path, files: range, jobs: int) -> int:
 
 def compare(batch: Path, results: Path) -> int:
     """Print the kernels that differ, each with its first value that does."""
-    found = json.loads((results / "results.json").read_text())
-    differing = np.load(results / "differing.npz")
+    found, differing = read_results(results)
     count = 0
     for path in sorted(batch.glob("*.json")):
         for launch in json.loads(path.read_text())["launches"]:
@@ -60,7 +63,7 @@ def compare(batch: Path, results: Path) -> int:
                 continue
             count += 1
             name = f"{launch['seed']}_words"
-            words = differing[name] if name in differing.files else None
+            words = differing.get(name)
             print(explain(launch["seed"], words) if gpu is not None else f"{launch['seed']}: no result of the GPU")
     print(f"{count} kernels differ")
     return min(count, 1)
@@ -89,7 +92,7 @@ def explain(seed: int, gpu: np.ndarray[tuple[int, ...], np.dtype[np.uint32]] | N
 def record(batch: Path, results: Path, target: Path) -> int:
     """Keep the GPU's results."""
     today = dt.datetime.now(dt.UTC).date().isoformat()
-    target.write_text(json.dumps(make_record(batch, results, today), indent=0))
+    target.write_text(json.dumps(make_record(batch, read_results(results)[0], today), indent=0))
     return 0
 
 
@@ -145,12 +148,14 @@ def main() -> int:
     """Read the command line and do what it says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ("prepare", "compare", "record", "replay", "reproduce", "coverage"):
+    for name in ("prepare", "compare", "record", "replay", "reproduce", "coverage", "pack"):
         command = commands.add_parser(name)
         if name == "reproduce":
             command.add_argument("seed", type=int)
             continue
-        command.add_argument("paths", type=Path, nargs={"compare": 2, "coverage": 2, "record": 3}.get(name, 1))
+        command.add_argument(
+            "paths", type=Path, nargs={"compare": 2, "coverage": 2, "pack": 2, "record": 3}.get(name, 1)
+        )
         command.add_argument("--files", type=_read_range)
         command.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
@@ -163,6 +168,9 @@ def main() -> int:
             return record(*given.paths)
         case "replay":
             return replay(given.paths[0], given.files)
+        case "pack":
+            print(f"{pack_batch(*given.paths)} files of kernels")
+            return 0
         case "coverage":
             return coverage(*given.paths)
         case _:

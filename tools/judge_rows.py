@@ -27,7 +27,7 @@ from sectorwise.model.time import NOTHING, Obstacle, estimate_time
 from sectorwise.model.traffic import Traffic, estimate_traffic, open_window_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from sectorwise.binding import BoundLaunch
     from sectorwise.device import DeviceSpec
@@ -187,22 +187,37 @@ def _strip(sass: str) -> str:
     return opcode + ",".join(sorted(operands.replace(" ", "").split(",")))
 
 
-def judge_row(row: Row, change: Change | None = None, without: frozenset[Obstacle] = NOTHING) -> Iterator[Judged]:
-    """All quantities that the row recorded; on a changed device, and without obstacles, for ablations.
+def judge_row(row: Row, change: Change | None = None) -> Iterator[Judged]:
+    """All quantities that the row recorded; on a changed device for ablations.
 
     Absent counters were zero or not recorded, and only the zeros are judged.
     """
     bound = row.bound if change is None else replace(row.bound, device=change(row.bound.device))
     traffic = estimate_traffic(bound, row.execution, row.held, row.window)
+    if traffic is not None:
+        for quantity, predicted, measured, floor in compare_traffic(row.totals, traffic):
+            yield Judged(row.rows, row.family, row.name, quantity, predicted, measured, floor)
+        yield from judge_time(row, bound, traffic, NOTHING)
+
+
+def judge_time_without(
+    row: Row, obstacles: Iterable[frozenset[Obstacle]]
+) -> Iterator[tuple[frozenset[Obstacle], Judged]]:
+    """The time, where it was recorded and is long enough, without each of the obstacles, for ablations."""
+    traffic = estimate_traffic(row.bound, row.execution, row.held, row.window)
     if traffic is None:
         return
-    where = (row.rows, row.family, row.name)
-    totals = row.totals
-    for quantity, predicted, measured, floor in compare_traffic(totals, traffic):
-        yield Judged(*where, quantity, predicted, measured, floor)
-    if totals.get("time_ns", 0) > TIME_FROM_NS:
+    for without in obstacles:
+        for judged in judge_time(row, row.bound, traffic, without):
+            yield without, judged
+
+
+def judge_time(row: Row, bound: BoundLaunch, traffic: Traffic, without: frozenset[Obstacle]) -> Iterator[Judged]:
+    """The time, where it was recorded and is long enough."""
+    measured_ns = row.totals.get("time_ns", 0)
+    if measured_ns > TIME_FROM_NS:
         time = estimate_time(bound, row.execution, row.held, traffic, without)
-        yield Judged(*where, "time", time.estimate_ns, totals["time_ns"], 0.0, guess_time(row))
+        yield Judged(row.rows, row.family, row.name, "time", time.estimate_ns, measured_ns, 0.0, guess_time(row))
 
 
 def compare_traffic(totals: dict[str, int], traffic: Traffic) -> Iterator[tuple[str, float, float, float]]:

@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sectorwise.model.time import NOTHING, Obstacle
-from tools.judge_rows import FOLDERS, Judged, judge_row, list_families, open_rows
+from sectorwise.model.time import Obstacle
+from tools.judge_rows import FOLDERS, Judged, judge_row, judge_time_without, list_families, open_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sectorwise.device import DeviceSpec
-    from tools.judge_rows import Change
+    from tools.judge_rows import Change, Row
 
 PREDICTIONS = Path("tests/measured/predictions.json")
 ABLATIONS = Path("tests/measured/ablations.json")
@@ -52,6 +52,7 @@ GAVE_CONSTANTS = frozenset(
         "t_read_stride32",
         "k_red_same",
         "t_tr_pad_u16",
+        "ell_columns",
     }
 )
 """Launches from which a constant of a device file was read off."""
@@ -65,15 +66,15 @@ def _make_l1_direct(device: DeviceSpec) -> DeviceSpec:
     return device if device.caches is None else replace(device, caches=replace(device.caches, l1_ways=1))
 
 
-ABLATED: dict[str, tuple[Change | None, frozenset[Obstacle]]] = {
-    "no sharing of requests on the way to the L2": (_share_nothing, NOTHING),
-    "an L2 in one piece": (lambda device: replace(device, l2_partitions=1), NOTHING),
-    "an L2 of half the size": (lambda device: replace(device, l2_bytes=device.l2_bytes // 2), NOTHING),
-    "DRAM read by sectors of 32 bytes": (lambda device: replace(device, dram_fetch_bytes=32), NOTHING),
-    "an L1 of one way": (_make_l1_direct, NOTHING),
-    **{f"time without {obstacle.value}": (None, frozenset({obstacle})) for obstacle in Obstacle},
+CHANGES: dict[str, Change] = {
+    "no sharing of requests on the way to the L2": _share_nothing,
+    "an L2 in one piece": lambda device: replace(device, l2_partitions=1),
+    "an L2 of half the size": lambda device: replace(device, l2_bytes=device.l2_bytes // 2),
+    "DRAM read by sectors of 32 bytes": lambda device: replace(device, dram_fetch_bytes=32),
+    "an L1 of one way": _make_l1_direct,
 }
-"""Terms of the models that can be taken away, each by itself."""
+WITHOUT = {f"time without {obstacle.value}": frozenset({obstacle}) for obstacle in Obstacle}
+"""Terms of the models that can be taken away, each by itself: of the caches, and of the time alone."""
 
 
 def judge_set(rows: str, families: Iterable[str] | None = None) -> list[Judged]:
@@ -91,11 +92,18 @@ def judge_without_terms(rows: str) -> list[tuple[str, Judged]]:
     judged = []
     for family in list_families(rows):
         for row in open_rows(rows, family):
-            judged += [("all terms", each) for each in judge_row(row)]
-            for name, (change, without) in ABLATED.items():
-                judged += [(name, each) for each in judge_row(row, change, without)]
+            judged += ablate_row(row)
         print(rows, family, len(judged), file=sys.stderr)
     return judged
+
+
+def ablate_row(row: Row) -> list[tuple[str, Judged]]:
+    """What the models say of a row with all terms, and without each."""
+    names = {without: name for name, without in WITHOUT.items()}
+    judged = [("all terms", each) for each in judge_row(row)]
+    for name, change in CHANGES.items():
+        judged += [(name, each) for each in judge_row(row, change)]
+    return judged + [(names[without], each) for without, each in judge_time_without(row, names)]
 
 
 def read_predictions() -> list[Judged]:
@@ -147,12 +155,19 @@ def write_summary(judged: list[Judged]) -> list[str]:
 
 def _list_sets(judged: list[Judged]) -> list[tuple[str, list[Judged]]]:
     h200 = [each for each in judged if each.rows == "h200"]
+    fitted = {(each.rows, each.family) for each in judged if _gave(each)}
     return [
         ("h200", h200),
         ("h200, without those that gave constants", [each for each in h200 if each.row not in GAVE_CONSTANTS]),
         ("corpus, given", [each for each in judged if each.rows == "corpus"]),
         ("corpus, held out", [each for each in judged if each.rows == "held out"]),
+        ("families left out of the fit", [each for each in judged if (each.rows, each.family) not in fitted]),
     ]
+
+
+def _gave(each: Judged) -> bool:
+    """Whether a constant was read off this launch."""
+    return each.row in GAVE_CONSTANTS
 
 
 def compare_times(times: list[Judged]) -> list[str]:
@@ -181,7 +196,7 @@ def sum_up_ablations(judged: list[tuple[str, Judged]]) -> dict[str, dict[str, fl
     """Median and worst error by ablation and quantity, of rows that count with all terms."""
     counting = {(e.family, e.row, e.quantity) for name, e in judged if name == "all terms" and e.counts}
     table: dict[str, dict[str, float]] = {}
-    for name in ("all terms", *ABLATED):
+    for name in ("all terms", *CHANGES, *WITHOUT):
         table[name] = {}
         for quantity in QUANTITIES:
             errors = [
@@ -214,7 +229,7 @@ def write_families(judged: list[Judged]) -> list[str]:
             errors = [each.error for each in chosen if each.quantity == quantity and each.counts]
             cells.append(f"{100 * median(errors):.1f} %, {100 * max(errors):.0f} %" if errors else "-")
         if any(cell != "-" for cell in cells):
-            gave = "yes" if rows == "h200" and {each.row for each in chosen} & GAVE_CONSTANTS else "no"
+            gave = "yes" if any(_gave(each) for each in chosen) else "no"
             lines.append(f"| {family} ({rows}) | {gave} | {' | '.join(cells)} |")
     return lines
 

@@ -5,6 +5,9 @@
 
 Each source names two launches in comments: a small one, for which the remedy that `PAIRS` names is found and proven,
 and the one that is timed. `pairs` writes what the remedy makes of the source into `NAME.after.cu`.
+
+`RECORDED` are remedies of kernels of `tests/measured/h200` that make one of them into another: both were measured there
+already, by a profiler.
 """
 
 from __future__ import annotations
@@ -12,8 +15,9 @@ from __future__ import annotations
 import json
 import re
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from sectorwise.analyze import analyze
@@ -22,12 +26,13 @@ from sectorwise.frontends.cuda import CUDA
 from sectorwise.launch.comments import find_launches
 from sectorwise.launch.config import BufferArgument, LaunchConfig, ScalarArgument
 from sectorwise.launch.dtypes import ELEMENT_TYPES
-from sectorwise.launch.files import parse_launch_file
+from sectorwise.launch.files import parse_launch_file, read_launch_file
 from sectorwise.launch.notation import parse_launch
 from sectorwise.source import read_source
 from sectorwise.version import __version__
 
 if TYPE_CHECKING:
+    from sectorwise.analysis.data import KernelAnalysis
     from sectorwise.findings import Remedy
 
 TARGET: Final = "sm_90"
@@ -45,6 +50,32 @@ PAIRS: Final = {
     "waiting": ("waiting.cu", "unroll"),
 }
 """Names of the pairs: the source, and how the title of the remedy begins."""
+
+H200: Final = Path(__file__).parents[1] / "tests" / "measured" / "h200"
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Two measured launches of a family; `small` is a launch for which the remedy that begins with `start` is found."""
+
+    family: str
+    before: str
+    after: str
+    start: str
+    small: str
+
+
+_FLOATS: Final = "<<<(8, 8), (32, 8)>>>(f32[256*256]=arange, f32[256*256], 256)"
+_RECORDS: Final = "<<<16, 256>>>(f32[16*256*12]=uniform(1), f32[16*256])"
+_HALVES: Final = _FLOATS.replace("f32", "u16")
+RECORDED: Final = {
+    "tile_padded": Recorded("transposes", "t_tr_tile", "t_tr_pad", "pad the rows", f"t_tr_tile{_FLOATS}"),
+    "tile_swizzled": Recorded("transposes", "t_tr_tile", "t_tr_xor", "swizzle t", f"t_tr_tile{_FLOATS}"),
+    "naive": Recorded("transposes", "t_tr_naive", "t_tr_pad", "stage through", f"t_tr_naive{_FLOATS}"),
+    "naive_u16": Recorded("transposes", "t_tr_naive_u16", "t_tr_pad_u16", "stage through", f"t_tr_naive_u16{_HALVES}"),
+    "records": Recorded("records", "t_aos48_all", "t_aos48_vec", "promise", f"t_aos48_all{_RECORDS}"),
+}
+"""Remedies by which one measured launch becomes another."""
 
 
 def find_remedy(source: Path, start: str) -> tuple[LaunchConfig, LaunchConfig, Remedy]:
@@ -98,8 +129,30 @@ def predict(folder: Path) -> None:
     for pair in json.loads((folder / "pairs.json").read_text(encoding="utf-8"))["pairs"]:
         predicted[pair["name"]] = {side: predict_side(folder, pair[side]) for side in ("before", "after")}
         print(pair["name"], predicted[pair["name"]], flush=True)
-        text = json.dumps({"version": __version__, "pairs": predicted}, indent=1)
-        (folder / "predicted.json").write_text(text + "\n", encoding="utf-8")
+    recorded = {}
+    for name, pair in RECORDED.items():
+        before, after = analyze_recorded(pair, follow_caches=True)
+        recorded[name] = {"before": _summarise(before), "after": _summarise(after)}
+        print(name, recorded[name], flush=True)
+    text = json.dumps({"version": __version__, "pairs": predicted, "recorded": recorded}, indent=1)
+    (folder / "predicted.json").write_text(text + "\n", encoding="utf-8")
+
+
+def analyze_recorded(pair: Recorded, *, follow_caches: bool = False) -> tuple[KernelAnalysis, KernelAnalysis]:
+    """The launch that was measured, and what its remedy makes of the source, under the launch that goes with it."""
+    source = H200 / f"{pair.family}.cu"
+    cases = {launch.case: launch for launch in read_launch_file(H200 / f"{pair.family}.json").cases}
+    small, timed = parse_launch(pair.small), cases[pair.before]
+    (kernel,) = analyze(source, small, device="h200", remedies=True).kernels
+    remedies = [remedy for finding in kernel.findings for remedy in finding.remedies]
+    remedy = next(remedy for remedy in remedies if remedy.title.startswith(pair.start))
+    text, launch = scale_remedy(source.read_text(encoding="utf-8"), small, timed, remedy)
+    (before,) = analyze(H200 / f"{pair.family}.sm_90.cubin", timed, device="h200", follow_caches=follow_caches).kernels
+    with TemporaryDirectory() as folder:
+        changed = Path(folder) / source.name
+        changed.write_text(text, encoding="utf-8")
+        (after,) = analyze(changed, launch, device="h200", follow_caches=follow_caches).kernels
+    return before, after
 
 
 def predict_side(folder: Path, side: dict[str, Any]) -> dict[str, Any]:
@@ -107,9 +160,13 @@ def predict_side(folder: Path, side: dict[str, Any]) -> dict[str, Any]:
     case = {key: side[key] for key in ("kernel", "grid", "block", "shared", "args")}
     (launch,) = parse_launch_file(json.dumps({"cases": [case]}), folder / side["cubin"]).cases
     (kernel,) = analyze(folder / side["cubin"], launch, device="h200", follow_caches=True).kernels
+    return _summarise(kernel)
+
+
+def _summarise(kernel: KernelAnalysis) -> dict[str, Any]:
     time, totals = kernel.time, kernel.totals
     if time is None:
-        raise SystemExit(f"{side['cubin']}: no time: {kernel.limitations}")
+        raise SystemExit(f"{kernel.name}: no time: {kernel.limitations}")
     return {
         "time_ns": round(time.estimate_ns),
         "bound": time.bound,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import replace
+from functools import cache, partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,10 +20,7 @@ from sectorwise.device import list_devices, load_device, require_sass
 from sectorwise.errors import ArgumentError, LaunchError, UnknownKernelError
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.choose import choose_frontend
-from sectorwise.frontends.cuda import CUDA, CudaFrontend
-from sectorwise.frontends.objects import Grid, ObjectLaunch
-from sectorwise.frontends.python_file import PythonFrontend, sketch_python_launches, split_name
-from sectorwise.frontends.signatures import find_template_parameters
+from sectorwise.frontends.names import split_name
 from sectorwise.jobs import Job, compile_kernel_object, compile_launches
 from sectorwise.launch.comments import find_launches
 from sectorwise.launch.config import LaunchConfig
@@ -32,9 +30,8 @@ from sectorwise.launch.sketch import sketch_launch
 from sectorwise.launch.values import read_value
 from sectorwise.machine.engine import execute
 from sectorwise.machine.execution import ExecutionOptions
+from sectorwise.model.caches.chain import begin_chain
 from sectorwise.model.kernel_model import model_kernel
-from sectorwise.remedies.propose import propose
-from sectorwise.remedies.workshop import Workshop
 from sectorwise.rules.selection import choose_rules
 from sectorwise.rules.table import check_model
 from sectorwise.version import __version__
@@ -47,6 +44,7 @@ if TYPE_CHECKING:
     from sectorwise.binding import BoundLaunch
     from sectorwise.device import DeviceSpec
     from sectorwise.frontends.base import Compilation, Outline
+    from sectorwise.frontends.objects import Grid, ObjectLaunch
     from sectorwise.model.kernel_model import KernelModel
     from sectorwise.remedies.workshop import Run
     from sectorwise.rules.rule import Rule
@@ -82,6 +80,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     keep_outputs: bool = False,
     follow_caches: bool = False,
     warm: bool = False,
+    chain: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Analysis:
     """Execute launches of kernels, every lane of them, and count what their memory instructions do.
@@ -98,14 +97,16 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     of rules or their beginnings (`SW2`); all rules are checked where `select` is empty. `remedies` looks for changes of
     a `.cu` file that cost less and change no value, by compiling and executing them. `keep_outputs` keeps the final
     buffers in `outputs`. With `follow_caches` there are `traffic` and `time`, too, which takes about a second a launch;
-    the L2 is empty before it, or `warm` from the same launch. `progress` is called with the blocks executed so far and
-    in all.
+    the L2 is empty before it, or `warm` from the same launch, or, in a `chain`, has what launches before it left there
+    of buffers that have the same name in both. `progress` is called with the blocks executed so far and in all.
 
     Raises:
         SectorwiseError: one of its kinds, with a text for people, where the work cannot go on.
     """
     spec = load_device(DEFAULT_DEVICE if device is None else device)
     target = require_sass(spec)
+    if warm and chain:
+        raise ArgumentError("warm and chain exclude each other: the L2 has what this launch left, or what others did")
     rules = choose_rules(select, ignore)
     options = options or ExecutionOptions()
     run: Run | None = None
@@ -118,9 +119,9 @@ def analyze(  # noqa: PLR0913 - the options of the main job
         folders = tuple(Path(folder) for folder in include_folders)
         request = CompileRequest(target=target, macros=tuple(macros), include_folders=folders, kernels=names)
         jobs = compile_launches(frontend, path, request, configs, config)
-        if remedies and isinstance(frontend, CudaFrontend):
+        if remedies and frontend.name == "cuda":
             run = make_runner(path, request, spec, options)
-            if follow_caches:
+            if follow_caches and not chain:
                 time = make_runner(path, request, spec, options, follow_caches=True, warm=warm)
     else:
         launch = read_object_launch(source, grid, block, args, constexprs or {}, dynamic_shared_bytes, config)
@@ -131,7 +132,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
 
     # Every launch is checked before the first one runs: a typing error must not cost a long run.
     bound = [bind_launch(job.cubin, job.compilation, job.config, spec) for job in jobs]
-    models = execute_all(bound, options, progress, follow_caches=follow_caches, warm=warm)
+    models = execute_all(bound, options, progress, follow_caches=follow_caches, warm=warm, chain=chain)
     kernels, texts = _describe_all(jobs, models, rules, run, time, keep_outputs=keep_outputs)
     compilation = jobs[0].compilation
     return Analysis(
@@ -162,11 +163,11 @@ def _describe_all(
     for job, model in zip(jobs, models, strict=True):
         findings = check_model(model, rules)
         if run is not None and job.compilation.source_text is not None:
+            from sectorwise.remedies.propose import propose
+            from sectorwise.remedies.workshop import Workshop
+
             findings = propose(Workshop(job.compilation.source_text, model.bound.launch, run, time), model, findings)
-
-        def name(file: str, job: Job = job) -> str:
-            return name_file(file, job.compilation, job.source)
-
+        name = cache(partial(name_file, compilation=job.compilation, source=job.source))
         kernels.append(describe_kernel(model, findings, name, keep_outputs=keep_outputs))
         texts |= read_texts(kernels[-1:], job.compilation, job.source)
     return kernels, texts
@@ -187,6 +188,8 @@ def read_object_launch(
         ArgumentError: a value cannot be passed, or there is no grid.
         LaunchError: a text in launch notation cannot be read.
     """
+    from sectorwise.frontends.objects import ObjectLaunch
+
     name = str(getattr(kernel, "__name__", getattr(kernel, "name", type(kernel).__name__)))
     if grid is None:
         raise ArgumentError(f"{name}: no launch is known: pass grid=..., and args=...")
@@ -226,6 +229,7 @@ def make_runner(
     warm: bool = False,
 ) -> Run:
     """A function that gives the model of a launch of a changed source text."""
+    from sectorwise.frontends.cuda import CUDA
 
     def run(text: str, config: LaunchConfig) -> KernelModel:
         compilation = CUDA.compile_text(path, text, replace(request, kernels=(config.kernel,)))
@@ -243,16 +247,17 @@ def execute_all(
     *,
     follow_caches: bool = False,
     warm: bool = False,
+    chain: bool = False,
 ) -> Iterator[KernelModel]:
-    """Execute the launches one after the other, and say what follows from the counts of each.
-
-    One at a time, as each holds its buffers. `progress` sees the blocks of all of them together.
-    """
-    total = sum(bound.launch.blocks_total for bound in launches)
-    before = 0
+    """The model of each launch, executed one at a time, as each holds its buffers; `progress` sees all their blocks."""
+    before, total = 0, sum(bound.launch.blocks_total for bound in launches)
+    left = begin_chain() if chain else None
     for bound in launches:
         execution = execute(bound, options, _shift(progress, before, total))
-        yield model_kernel(bound, execution, follow_caches=follow_caches, warm=warm)
+        model = model_kernel(bound, execution, follow_caches=follow_caches, warm=warm, chain=left)
+        if left is not None:
+            left = left.skip(bound) if model.traffic is None else model.traffic.left
+        yield model
         before += bound.launch.blocks_total
 
 
@@ -291,7 +296,9 @@ def _explain_launches(path: Path, kernel: str | None) -> str:
     example = "kernel<<<grid, block>>>(f32[1024], n=5)"
     frontend = choose_frontend(path)
     outline = frontend.outline(path)
-    if isinstance(frontend, PythonFrontend):
+    if frontend.name == "python":
+        from sectorwise.frontends.python_file import sketch_python_launches
+
         calls = sketch_python_launches(outline.text or "")
         none = "" if calls else "no function with @triton.jit or @cuda.jit is seen in it, and "
         comments = "".join(f"\n  # sectorwise: launch {call}" for call in calls or ("kernel[grid](f32[1024], n=5)",))
@@ -302,6 +309,8 @@ def _explain_launches(path: Path, kernel: str | None) -> str:
     ways = f"{path}: {none}no launch is known. Give one with --launch '{example}'"
     if outline.text is None:
         return f"{ways}, or a file of them with --launches FILE.json{_list_sketches(outline, kernel)}"
+    from sectorwise.frontends.signatures import find_template_parameters
+
     templates = find_template_parameters(outline.text)
     sketches = [
         _sketch(name, types).replace("<<<", f"<{templates[name]}><<<" if name in templates else "<<<", 1)
@@ -362,6 +371,8 @@ def find_kernel(cubin: Cubin, compilation: Compilation, config: LaunchConfig) ->
         raise UnknownKernelError(
             f"{origin}{config.kernel!r} may be any of {', '.join(_spell(kernel) for kernel in found)}"
         )
+    from sectorwise.frontends.signatures import find_template_parameters
+
     parameters = find_template_parameters(compilation.source_text or "").get(config.kernel)
     if parameters is not None:
         raise UnknownKernelError(

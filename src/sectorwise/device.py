@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sectorwise.errors import UnknownDeviceError, UnsupportedDeviceError
+from sectorwise.errors import ArgumentError, UnknownDeviceError, UnsupportedDeviceError
 from sectorwise.measurements import Bandwidth, CacheBehaviour, Latency, MemoryTiming, PaceBehaviour
 from sectorwise.provenance import Alternative, Basis, Provenance, Source
 
@@ -165,13 +165,19 @@ class DeviceSpec:
         return bool(self.compile_targets)
 
 
-def load_device(name: str) -> DeviceSpec:
+def load_device(name: str | DeviceSpec) -> DeviceSpec:
     """What is known of the device that goes by this id or alias; case, spaces, dashes and maker's names are ignored.
 
-    A name that ends in `.toml` is the path of a device file, such as `sectorwise calibrate` writes.
+    A name that ends in `.toml` is the path of a device file, such as `sectorwise calibrate` writes. A device that is
+    loaded already is given back.
 
-    Raises `UnknownDeviceError`, with the nearest ids, or what is wrong with the file.
+    Raises `UnknownDeviceError`, with the nearest ids, or what is wrong with the file; `ArgumentError` for what is no
+    name.
     """
+    if isinstance(name, DeviceSpec):
+        return name
+    if not isinstance(name, str):
+        raise ArgumentError(f"device is {name!r}; it must be the name of a device, such as 'h200', or a DeviceSpec")
     if name.endswith(".toml"):
         return _load_file(name)
     identifier = _names().get(_normalise(name))

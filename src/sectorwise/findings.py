@@ -66,7 +66,8 @@ class Remedy:
     `change` is the code to write; `source_text` the whole source with it, and `launch` the launch that goes with that,
     in launch notation. `before` and `after` are counts of `quantity` over the whole launch. `refused` says which
     neighbouring changes are none, and why. `before_ns` and `after_ns` are what the model of time says of both launches,
-    None where caches were not followed.
+    None where caches were not followed. `proven_on` says on what it was proven where that is not the whole launch: then
+    counts are of that.
     """
 
     title: str
@@ -79,6 +80,7 @@ class Remedy:
     refused: tuple[str, ...] = ()
     before_ns: float | None = None
     after_ns: float | None = None
+    proven_on: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from sectorwise.binary.cubin import read_cubin
 from sectorwise.errors import ArgumentError
-from sectorwise.frontends.compile_object import compile_object
-from sectorwise.frontends.library import LibraryFrontend
-from sectorwise.frontends.python_file import PythonFrontend, split_name
+from sectorwise.frontends.names import split_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from sectorwise.binary.ir import Cubin
     from sectorwise.frontends.base import Compilation, CompileRequest, Frontend
     from sectorwise.frontends.objects import ObjectCompilation, ObjectLaunch
+    from sectorwise.frontends.python_file import PythonFrontend
     from sectorwise.launch.config import LaunchConfig
 
 
@@ -29,6 +28,11 @@ class Job:
     compilation: Compilation
     cubin: Cubin
     source: Path
+
+
+def is_python(frontend: Frontend) -> TypeGuard[PythonFrontend]:
+    """Whether it is that of Python files, asked without importing it: it takes longer than reading a cubin."""
+    return frontend.name == "python"
 
 
 def compile_launches(
@@ -46,14 +50,15 @@ def compile_launches(
     Raises:
         SectorwiseError: one of its kinds, as the front end says.
     """
-    if variant is not None and not isinstance(frontend, PythonFrontend):
+    if variant is not None and not is_python(frontend):
         raise ArgumentError(f"{path}: configurations are those of autotuned Triton kernels; it has none")
-    if isinstance(frontend, PythonFrontend):
+    if is_python(frontend):
         made = [each for config in configs for each in frontend.compile_launch(path, config, request.target, variant)]
         return _read_all(made, split_name(path)[0])
-    if not isinstance(frontend, LibraryFrontend):
+    if frontend.name != "library":
         compilation = frontend.compile(path, request)
-        cubin = read_cubin(compilation.cubin, path.as_posix())
+        symbols = tuple(compilation.kernel_names.get(name, name) for name in request.kernels)
+        cubin = read_cubin(compilation.cubin, path.as_posix(), symbols)
         return [Job(config, compilation, cubin, path) for config in configs]
     taken: dict[str, tuple[Compilation, Cubin]] = {}
     for name in request.kernels:
@@ -68,6 +73,8 @@ def compile_kernel_object(kernel: object, launch: ObjectLaunch, target: str) -> 
     Raises:
         SectorwiseError: one of its kinds, as the front end says.
     """
+    from sectorwise.frontends.compile_object import compile_object
+
     return _read_all(compile_object(kernel, launch, target), Path(launch.origin))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from sectorwise.errors import ArgumentError
@@ -32,6 +31,20 @@ def make_source(name: str, text: str) -> Source:
     return Source(name, text, tuple(lines[:-1] if lines and not lines[-1] else lines))
 
 
+def read_bytes(path: Path) -> bytes:
+    """Read a file that a person named.
+
+    Raises:
+        ArgumentError: it is missing, unreadable or no file.
+    """
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise ArgumentError(f"there is no file {path}") from None
+    except OSError as error:
+        raise ArgumentError(f"{path} cannot be read: {error.strerror}") from None
+
+
 def read_source(path: Path, name: str | None = None) -> Source:
     """Read a source file as UTF-8 (a byte-order mark is dropped); bytes that are not UTF-8 are read as Latin-1.
 
@@ -40,14 +53,7 @@ def read_source(path: Path, name: str | None = None) -> Source:
     Raises:
         ArgumentError: the file is missing, unreadable or no file, or has a byte 0, where compilers end a text.
     """
-    try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        message = f"there is no file {path}"
-        raise ArgumentError(message) from None
-    except OSError as error:
-        message = f"{path} cannot be read: {error.strerror}"
-        raise ArgumentError(message) from None
+    content = read_bytes(path)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -56,15 +62,6 @@ def read_source(path: Path, name: str | None = None) -> Source:
     if zero:
         raise ArgumentError(f"{path}:{before.count(chr(10)) + 1}: a byte 0; compilers would stop reading there")
     return make_source(name or str(path), text)
-
-
-@lru_cache(maxsize=256)
-def find_source_line(file: str, number: int) -> str | None:
-    """Return one line of a file that debug information names, or None where this machine has no such file or line."""
-    try:
-        return read_source(Path(file)).line(number)
-    except ArgumentError:
-        return None
 
 
 def shorten_path(file: str, folder: Path | None = None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 import sectorwise as sw
-from sectorwise.advise.expressions import evaluate
 from sectorwise.advise.gemv import advise_gemv as compare_mappings
-from sectorwise.advise.prepack import describe_prepacking, place, prepack
 from sectorwise.advise.records import advise_records, parse_record
 from sectorwise.advise.transpose import advise_transpose as compare_transposes
 from tests.cli.commands import run
@@ -32,7 +30,7 @@ TRANSPOSES = {
 }
 EQUAL = 1.05
 
-advise_gemv = cache(compare_mappings)
+advise_gemv = cache(partial(compare_mappings, crossovers=False))
 advise_transpose = cache(compare_transposes)
 
 
@@ -176,19 +174,23 @@ def test_mappings_rank_as_measured() -> None:
     columns = advise_gemv(14336, 4096, layout="KN")
     predicted = {
         "scalar": rows.find("a warp a row, 2-byte loads").cost.time_ns,
+        "vectors": rows.find("a warp a row, 16-byte loads").cost.time_ns,
         "column": columns.find("a thread a column").cost.time_ns,
         "row": advise_gemv(16384, 4096).find("a thread a row").cost.time_ns,
     }
     measured = {
         "scalar": float(measure("gemvs", "t_gemv_scalar_14336")),
+        "vectors": measure_textbook("c_gemv_warp_a_row_14336"),
         "column": float(measure("gemvs", "t_gemv_tpc_14336")),
         "row": float(measure("gemv", "k_gemv_thread_per_row_16384")),
     }
     assert_same_order(predicted, measured)
-    assert predicted["scalar"] == pytest.approx(measured["scalar"], rel=0.2)
-    assert predicted["row"] == pytest.approx(measured["row"], rel=0.1)
+    assert predicted["scalar"] == pytest.approx(measured["scalar"], rel=0.05)
+    assert predicted["vectors"] == pytest.approx(measured["vectors"], rel=0.05)
+    assert predicted["column"] == pytest.approx(measured["column"], rel=0.05)
+    assert predicted["row"] == pytest.approx(measured["row"], rel=0.12)
     large = advise_gemv(28672, 8192).find("a warp a row, 16-byte loads").cost
-    assert large.time_ns == pytest.approx(measure("gemvs", "t_gemv_wpr_28672"), rel=0.1)
+    assert large.time_ns == pytest.approx(measure("gemvs", "t_gemv_wpr_28672"), rel=0.12)
 
 
 def test_mappings_of_a_square_weight_and_of_short_rows_rank_as_measured() -> None:
@@ -201,7 +203,12 @@ def test_mappings_of_a_square_weight_and_of_short_rows_rank_as_measured() -> Non
         "c_gemv_short_warp_a_row": short.find("a warp a row, 16-byte loads").cost.time_ns,
         "c_gemv_short_four_rows": short.find("4 rows a warp").cost.time_ns,
     }
-    assert_same_order(predicted, {name: measure_textbook(name) for name in predicted})
+    measured = {name: measure_textbook(name) for name in predicted}
+    assert_same_order(predicted, measured)
+    for name, time_ns in predicted.items():
+        assert time_ns == pytest.approx(measured[name], rel=0.2), name
+    column = "c_gemv_thread_a_column_4096"
+    assert predicted[column] == pytest.approx(measured[column], rel=0.05)
 
 
 def test_a_thread_a_row_costs_what_was_counted() -> None:
@@ -223,27 +230,48 @@ def test_short_rows_share_a_warp_and_large_batches_want_tensor_cores() -> None:
     assert advise_gemv(4096, 4096, "int4").find("a warp a row, 16-byte loads").load_bytes * 2 * 32 == 1024
 
 
+def test_a_batch_is_served_in_rounds_where_sums_fill_the_registers() -> None:
+    few, many = (advise_gemv(4096, 4096, batch=batch).find("a warp a row, 16-byte loads") for batch in (64, 512))
+    assert (few.at_once, few.rounds) == (64, 1)
+    assert (many.at_once, many.rounds) == (128, 4)
+    # The weight is 32 MiB, which the L2 keeps: later rounds ask DRAM for none of it.
+    assert many.cost.dram_bytes - few.cost.dram_bytes == (512 - 64) * 4 * (4096 + 4096)
+    large_few, large = (
+        advise_gemv(14336, 4096, batch=batch).find("a warp a row, 16-byte loads") for batch in (64, 512)
+    )
+    weight_bytes = 2 * 14336 * 4096
+    assert large.cost.dram_bytes - large_few.cost.dram_bytes == 3 * weight_bytes + (512 - 64) * 4 * (4096 + 14336)
+
+
+def test_sharing_the_weight_pays_as_the_batch_grows() -> None:
+    found = advise_gemv(4096, 4096, batch=32)
+    shared = found.find("16 rows a block, W shared").cost
+    assert shared.time_ns < found.find("a warp a row, 16-byte loads").cost.time_ns
+    assert shared.wavefronts_per_request == 4  # sixteen bytes a lane, side by side
+    assert "16 rows a block, W shared" not in {each.name for each in advise_gemv(4096, 4096, batch=4).candidates}
+
+
+@pytest.mark.parametrize(("shape", "layout"), [((524_288, 64), "NK"), ((4096, 4096), "KN")])
+def test_the_order_reverses_where_it_is_said_to(shape: tuple[int, int], layout: str) -> None:
+    found = compare_mappings(*shape, layout=layout)
+    assert {each.quantity for each in found.crossovers} == {"batch", "K", "N"}
+    assert any(each.winner is not None for each in found.crossovers)
+    for each in found.crossovers:
+        n, k = (each.value if each.quantity == name else now for name, now in (("N", shape[0]), ("K", shape[1])))
+        there = advise_gemv(n, k, layout=layout, batch=each.value if each.quantity == "batch" else 1)
+        same = [way.cost.time_ns for way in there.candidates if way.kind == found.winner.kind]
+        if each.winner is None:
+            assert min(same) <= EQUAL * there.winner.cost.time_ns
+        else:
+            assert there.winner.name == each.winner
+            assert min(same, default=np.inf) / there.winner.cost.time_ns == pytest.approx(each.times)
+        assert " ".join(str(each).split()) in " ".join(str(found).split())
+
+
 def test_mappings_that_fit_no_multiprocessor_are_left_out() -> None:
-    found = advise_gemv(1024, 1024, "int4", "KN")
+    found = advise_gemv(1024, 1024, "int4", "KN", batch=2)
     assert "a thread 32 columns, K/32 fits no SM" in " ".join(str(found).split())
     assert "a thread 32 columns, K/8" in {each.name for each in found.candidates}
-
-
-def test_prepacked_weights_are_a_permutation_in_fragment_order() -> None:
-    weight = np.arange(32 * 64, dtype=np.int32).reshape(32, 64)
-    packed = prepack(weight)
-    assert sorted(packed.tolist()) == list(range(weight.size))
-    expression = describe_prepacking().expression
-    n, k = (axis.ravel() for axis in np.indices(weight.shape))
-    where = evaluate(expression, {"n": n, "k": k, "K": np.full(n.shape, 64)})
-    assert (where == place(n, k, 64)).all()
-    # mma.m16n8k16: lane 4 g + t holds rows g and g + 8, columns 2 t, 2 t + 1 and those 8 further.
-    for lane in range(32):
-        group, inside = divmod(lane, 4)
-        rows = (group, group + 8)
-        columns = (2 * inside, 2 * inside + 1, 2 * inside + 8, 2 * inside + 9)
-        held = {int(weight[row, column]) for row in rows for column in columns}
-        assert set(packed[lane * 8 : lane * 8 + 8].tolist()) == held
 
 
 @pytest.mark.parametrize(

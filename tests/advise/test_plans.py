@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from sectorwise.advise.plan import Plan, estimate, load, shared, store, work
+from sectorwise.advise.plan import Plan, estimate
+from sectorwise.advise.steps import load, shared, store, work
 from sectorwise.errors import ArgumentError
 from tests.measured.rows import read_rows
 

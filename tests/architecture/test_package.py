@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "sectorwise"
-SUFFIXES = {".css", ".cu", ".html", ".js", ".json", ".py", ".toml", ".typed"}
+SUFFIXES = {".css", ".cu", ".cuh", ".html", ".js", ".json", ".py", ".toml", ".typed"}
 
 
 @pytest.fixture(scope="module")

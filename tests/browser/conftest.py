@@ -20,6 +20,9 @@ ARGUMENTS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 )
 
+MOST_MILLISECONDS = 180_000
+"""What a page may take to come to a state that a test waits for: machines are busy; a hung page hangs for good."""
+
 
 @pytest.fixture(scope="session")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext]:
@@ -34,6 +37,7 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrowserContext
             viewport={"width": 1280, "height": 900},
             offline=True,
         )
+        opened.set_default_timeout(MOST_MILLISECONDS)
         yield opened
         opened.close()
 

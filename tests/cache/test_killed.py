@@ -22,7 +22,9 @@ from tests.machine.launching import compile_kernels
 if TYPE_CHECKING:
     from pathlib import Path
 
-SECONDS = 4.0
+LEAST_SECONDS = 4.0
+MOST_SECONDS = 120.0
+LEAST_KILLS = 10
 PROCESSES = 8
 KEYS = 20
 
@@ -59,10 +61,14 @@ def test_killed_processes_leave_no_wrong_entry(monkeypatch: pytest.MonkeyPatch, 
         begun += 1
         return subprocess.Popen([sys.executable, "-c", WORKER, str(begun), str(told)])
 
+    def is_enough() -> bool:
+        return kills > LEAST_KILLS and any(path.name.startswith("read-") for path in told.iterdir())
+
     running = [begin() for _ in range(PROCESSES)]
     try:
-        end = time.monotonic() + SECONDS
-        while time.monotonic() < end:
+        start = time.monotonic()
+        # A busy machine takes longer to begin processes that then read anything.
+        while (past := time.monotonic() - start) < LEAST_SECONDS or (past < MOST_SECONDS and not is_enough()):
             time.sleep(numbers.uniform(0.05, 0.25))
             place = numbers.randrange(PROCESSES)
             running[place].send_signal(signal.SIGKILL)
@@ -73,8 +79,7 @@ def test_killed_processes_leave_no_wrong_entry(monkeypatch: pytest.MonkeyPatch, 
         for process in running:
             process.kill()
             process.wait()
-    assert kills > 10
-    assert any(path.name.startswith("read-") for path in told.iterdir())
+    assert is_enough()
     assert [path.name for path in told.iterdir() if path.name.startswith("wrong-")] == []
     for number in range(KEYS):
         key = str(number)

@@ -3,21 +3,24 @@ from __future__ import annotations
 import ctypes
 import json
 import re
+from collections import OrderedDict
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sectorwise.calibrate import driver
 from sectorwise.calibrate.driver import Gpu, open_gpu
-from sectorwise.calibrate.fit import ADDRESS_CYCLES, Constants, fit_constants
+from sectorwise.calibrate.fit import ADDRESS_CYCLES, Constants, find_groups, fit_constants
 from sectorwise.calibrate.measure import BACKGROUNDS, QUANTILES, Reading, measure
 from sectorwise.calibrate.write import write_device
 from sectorwise.cli.main import main
 from sectorwise.device import load_device
 from sectorwise.errors import MissingToolError, UnknownDeviceError, UnsupportedDeviceError
+from sectorwise.model.caches.lines import hash_lines
 from sectorwise.model.latency import describe_memory
 
 ATTRIBUTES = {
@@ -50,7 +53,32 @@ CONSTANTS = Constants(
     lone_read_gbs=3000.0,
     same_address_ns=1.7,
     atomic_sectors_per_ns=80.0,
+    sm_groups=(2, 4, 6),
+    l1_ways=8,
 )
+
+
+PLACES = {0: [0, 6, 7, 8, 1, 2, 3, 4, 9, 10, 5, 11, 0, 1], 2: [5, 11, 5, 11, 0, 6, 7, 8, 1, 2, 3, 4, 9, 10, 0, 6]}
+"""SMs of blocks: (0 6 7 8), (1 2 3 4 9 10) and (5 11) get theirs together, of many blocks an SM (5 11) first."""
+
+
+def go_round(c: Constants) -> dict[int, float]:
+    """Cycles beyond a hit of a step round a ring, by its KiB, through an L1 of 192 KiB: simulated, line by line."""
+    sets = (192 << 10) // 128 // (c.l1_ways or 1)
+    cycles = {}
+    for kib in (128, 160, 176, 192, 208, 256):
+        place = (hash_lines(np.arange(kib * 8)) % sets).tolist()
+        cache: list[OrderedDict[int, None]] = [OrderedDict() for _ in range(sets)]
+        hits = 0
+        for turn in range(3):
+            for line, where in enumerate(place):
+                hits += turn > 0 and line in cache[where]
+                cache[where][line] = None
+                cache[where].move_to_end(line)
+                if len(cache[where]) > (c.l1_ways or 1):
+                    cache[where].popitem(last=False)
+        cycles[kib] = (1 - hits / 2 / len(place)) * (c.l2_cycles - c.l1_cycles)
+    return cycles
 
 
 class FakeDriver:
@@ -123,6 +151,8 @@ def make_readings(c: Constants) -> list[Reading]:
         read("store_ns_a_request_and_sm", 32 * c.store_line_cycles * 1000 / c.clock_mhz, pitch_bytes=128, sms=132),
         read("lone_block_gbs", 4000.0, pitch_bytes=64),
         read("lone_block_gbs", c.lone_read_gbs, pitch_bytes=128),
+        *(read("block_sm", sm, kind=kind, block=b) for kind in (0, 2) for b, sm in enumerate(PLACES[kind])),
+        *(read("ring_cycles", c.l1_cycles + ADDRESS_CYCLES + cycles, kib=kib) for kib, cycles in go_round(c).items()),
         read("add_ns_a_lane", c.same_address_ns, pitch=1, mask=0),
         read("add_ns_a_lane", 0.1, pitch=1, mask=31),
         read("add_ns_a_lane", 1 / c.atomic_sectors_per_ns, pitch=1021, mask=1 << 20),
@@ -131,6 +161,7 @@ def make_readings(c: Constants) -> list[Reading]:
 
 def test_constants_are_found_in_what_a_gpu_with_them_gives() -> None:
     found = fit_constants(make_readings(CONSTANTS))
+    assert (found.sm_groups, found.l1_ways) == ((2, 4, 6), 8)
     for name in Constants.__dataclass_fields__:
         assert getattr(found, name) == pytest.approx(getattr(CONSTANTS, name), rel=1e-3), name
 
@@ -157,6 +188,32 @@ def test_readings_of_an_h200_give_what_its_device_file_says() -> None:
     assert (round(found.l1_cycles), round(found.l2_cycles)) == (31, 240)
 
 
+def test_groups_of_an_h200_are_found_in_where_blocks_ran() -> None:
+    recorded = json.loads((Path(__file__).parents[1] / "measured" / "device" / "calibrate.json").read_text())[
+        "block_sm"
+    ]
+    known = load_device("h200").caches
+    assert known is not None
+    assert find_groups([recorded[0], recorded[2]]) == known.sm_groups
+
+
+@pytest.mark.parametrize("ways", [1, 4, 16, 64])
+def test_ways_of_l1_are_found_in_a_simulated_one(ways: int) -> None:
+    assert fit_constants(make_readings(replace(CONSTANTS, l1_ways=ways))).l1_ways == ways
+
+
+def test_without_rings_and_places_the_caches_are_those_that_are_known(tmp_path: Path) -> None:
+    missing = {"ring_cycles", "block_sm"}
+    found = fit_constants(reading for reading in make_readings(CONSTANTS) if reading.name not in missing)
+    assert (found.sm_groups, found.l1_ways) == ((), None)
+    path = tmp_path / "mine.toml"
+    path.write_text(write_device(make_gpu(), found))
+    device, known = load_device(str(path)).caches, load_device("h200").caches
+    assert device is not None
+    assert known is not None
+    assert replace(device, source=known.source) == known
+
+
 def test_a_measurement_that_was_cut_short_is_no_device() -> None:
     whole = make_readings(CONSTANTS)
     with pytest.raises(UnsupportedDeviceError, match="no reading wide_cycles"):
@@ -171,7 +228,13 @@ def test_the_file_is_a_device_with_what_was_measured_over_what_is_known(tmp_path
     path.write_text(write_device(make_gpu(sm_count=114), CONSTANTS))
     device, known = load_device(str(path)), load_device("h200")
     assert (device.id, device.name, device.sm_count) == (str(path), "NVIDIA H200", 114)
-    assert (device.peaks, device.capability, device.caches) == (known.peaks, known.capability, known.caches)
+    assert (device.peaks, device.capability) == (known.peaks, known.capability)
+    assert device.caches is not None
+    assert known.caches is not None
+    assert (device.caches.sm_groups, device.caches.l1_ways) == ((2, 4, 6), 8)
+    assert (
+        replace(device.caches, source=known.caches.source, sm_groups=known.caches.sm_groups, l1_ways=16) == known.caches
+    )
     assert {row.operation: row.gbs for row in device.bandwidths} == {"copy": 4200, "read": 4500}
     assert device.pace is not None
     assert known.pace is not None

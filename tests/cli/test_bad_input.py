@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -214,7 +213,7 @@ def run_without(tmp_path: Path, missing_note: str, *arguments: object) -> subpro
         if libraries.exists():
             (folder / libraries.name).symlink_to(libraries)
     program = "from sectorwise.cli.main import main; main()"
-    environment = {"PATH": "", "PYTHONPATH": str(folder), "SECTORWISE_CACHE_DIR": "off", "HOME": os.environ["HOME"]}
+    environment = {"PATH": "", "PYTHONPATH": str(folder), "SECTORWISE_CACHE_DIR": "off"}
     command = [sys.executable, "-S", "-c", program, *map(str, arguments)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 

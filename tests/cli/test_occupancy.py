@@ -68,7 +68,7 @@ def test_sizes_can_be_written_with_a_unit(capsys: pytest.CaptureFixture[str], wr
         (("--threads", 1024, "--registers", 72), "8,192 too many; 64 a thread would fit"),
         (("--threads", 256, "--registers", 32, "--device", "h20"), "the nearest are h200-sxm"),
         (("--threads", 256, "--registers", 32, "--device", "mi300x"), "MI300X"),
-        (("--threads", 256, "--registers", 32, "--blocks", 0), "blocks is 0; it must be at least 1"),
+        (("--threads", 256, "--registers", 32, "--blocks", 0), "blocks is 0; a grid has 1 to"),
         (("kernel.cu", "--maxrregcount", "32;48", "--threads", 32), "'32;48' is no list of numbers"),
         (
             ("kernel.cu", "--min-blocks", "two", "--threads", 32),

@@ -134,6 +134,47 @@ def test_baseline_fails_only_on_what_got_worse(source: Path, capsys: pytest.Capt
     ]
 
 
+def test_baseline_tells_what_got_better(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    check(capsys, "--write-baseline", "baseline.json", "--ignore", "SW4")
+    coalesced = KERNEL.replace("threadIdx.x * 32;", "threadIdx.x;").replace("in[i + k]", "in[i + 32 * k]")
+    source.write_text(coalesced, encoding="utf-8")
+    outcome = check(capsys, "--baseline", "baseline.json", "--ignore", "SW4")
+    assert (outcome.code, outcome.err) == (
+        0,
+        "1 finding of baseline.json got better or went away: --write-baseline keeps it so\n",
+    )
+    # What is not looked for has not gone.
+    assert check(capsys, "--baseline", "baseline.json", "--select", "SW2").err == ""
+
+
+def test_an_edited_line_is_no_new_finding_where_it_costs_no_more(
+    source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check(capsys, "--write-baseline", "baseline.json", "--ignore", "SW4")
+    source.write_text(KERNEL.replace("in[i + k]", "in[k + i]"), encoding="utf-8")
+    outcome = check(capsys, "--baseline", "baseline.json", "--ignore", "SW4")
+    assert (outcome.code, outcome.err) == (0, "")
+    dearer = KERNEL.replace("in[i + k]", "in[k + i] + in[k + i + 1024 * (k == 5)]").replace("f32[2048]", "f32[4096]", 1)
+    source.write_text(dearer, encoding="utf-8")
+    assert "SW101 uncoalesced-access: new, " in check(capsys, "--baseline", "baseline.json", "--ignore", "SW4").err
+
+
+def test_baseline_knows_numbers_that_are_better_when_they_are_larger(
+    source: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A note on idle SMs: from 2 blocks of 132 to one is worse, and back is better."""
+    arguments = ("--select", "SW404", "--fail-on", "note", "--baseline", "baseline.json")
+    one = KERNEL.replace("<<<2, 32>>>", "<<<1, 32>>>")
+    check(capsys, "--select", "SW404", "--write-baseline", "baseline.json")
+    path = source.parent / "baseline.json"
+    text = path.read_text(encoding="utf-8")
+    assert '"excess": 130' in text
+    path.write_text(text.replace("2x1x1 32x1x1", "1x1x1 32x1x1"), encoding="utf-8")
+    source.write_text(one, encoding="utf-8")
+    outcome = check(capsys, *arguments)
+    assert "SW404 idle-multiprocessors: blocks short of the ideal: 130 in the baseline, now 131" in outcome.err
+
+
 def test_baseline_tells_a_changed_compiler(source: Path, capsys: pytest.CaptureFixture[str]) -> None:
     check(capsys, "--write-baseline", "baseline.json", "--ignore", "SW4")
     path = source.parent / "baseline.json"

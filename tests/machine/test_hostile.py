@@ -3,9 +3,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sectorwise.errors import LaunchError
-from sectorwise.machine.execution import Certainty, ExecutionOptions, FaultKind
-from tests.machine.launching import Run, find_line, run
+from sectorwise.binding import bind
+from sectorwise.device import load_device
+from sectorwise.errors import LaunchError, StepLimitError
+from sectorwise.launch.notation import parse_launch
+from sectorwise.machine.engine import execute
+from sectorwise.machine.execution import Certainty, Engine, ExecutionOptions, FaultKind
+from tests.machine.launching import Run, compile_kernels, find_line, run
 
 SOURCE = r"""
 extern "C" __global__ void divided(const double* in, double* out) {
@@ -71,6 +75,31 @@ extern "C" __global__ void slept(int* out) {
 }
 extern "C" __global__ void followed(const int* from, int* out) {
   out[threadIdx.x] = from[threadIdx.x];
+}
+__device__ __noinline__ int deep(int n, int* out) {
+  int own[8];
+  own[n & 7] = n;
+  int v = deep(n + 1, out) + own[out[0] & 7];                     // without end
+  out[v & 31] = v;
+  return v;
+}
+extern "C" __global__ void fallen(int* out) {
+  if (threadIdx.x & 1) out[threadIdx.x] = deep(threadIdx.x, out);
+  else out[threadIdx.x] = 7;                                      // others
+}
+typedef int (*Function)(int);
+__device__ __noinline__ int one_more(int v) { return v + 1; }
+__device__ Function functions[2] = {one_more, one_more};
+extern "C" __global__ void past_the_table(int* out, int at) {
+  out[threadIdx.x] = functions[at](threadIdx.x);                  // calls whatever is there
+  out[threadIdx.x + 32] = 1;
+}
+extern "C" __global__ void anywhere(Function* from, int* out) {
+  out[threadIdx.x] = from[threadIdx.x](threadIdx.x);              // calls garbage
+  out[threadIdx.x + 32] = 1;
+}
+extern "C" __global__ void forever(int* out) {
+  while (true) out[threadIdx.x] += 1;                             // never ends
 }
 extern "C" __global__ void dynamic(int* out) {
   extern __shared__ int s[];
@@ -214,3 +243,46 @@ def test_clusters_have_to_fill_the_grid(target: str) -> None:
     with pytest.raises(LaunchError, match="a grid of 3 x 1 x 1 blocks cannot be made of the kernel's clusters of 2 x"):
         run(CLUSTERS, "clustered<<<3, 1>>>(i32[4])", target=target)
     assert run(CLUSTERS, "lonely<<<4, 1>>>(i32[4])", target=target).execution.limitations == ()
+
+
+@pytest.mark.parametrize("engine", [Engine.REFERENCE, Engine.AUTOMATIC])
+@pytest.mark.parametrize("blocks", [1, 200])
+def test_recursion_without_end_uses_up_the_stack_and_is_told(engine: Engine, blocks: int) -> None:
+    config = parse_launch(f"fallen<<<{blocks}, 32>>>(i32[32])")
+    bound = bind(compile_kernels(SOURCE)["fallen"], config, load_device("h200"))
+    # Far fewer steps than would be run if nobody saw it.
+    done = Run(bound, execute(bound, ExecutionOptions(engine=engine, step_limit=20_000)))
+    told = [each.because for each in done.execution.limitations if "stack" in each.because]
+    assert told == ["the 1,024 bytes of the stack are used up: on a GPU the launch fails, here only they end"]
+    assert len(_reasons(done, "// without end")) == 1
+    np.testing.assert_array_equal(done.output(0)[::2], 7)
+
+
+@pytest.mark.parametrize("engine", [Engine.REFERENCE, Engine.AUTOMATIC])
+@pytest.mark.parametrize(
+    ("launch", "mark"),
+    [
+        ("past_the_table<<<8, 32>>>(i32[64], 1000)", "// calls whatever is there"),
+        ("past_the_table<<<8, 32>>>(i32[64], 2)", "// calls whatever is there"),
+        ("anywhere<<<8, 32>>>(u64[32]=uniform(3), i32[64])", "// calls garbage"),
+        ("anywhere<<<8, 32>>>(u64[32], i32[64])", "// calls garbage"),
+    ],
+)
+def test_calls_of_garbage_are_stepped_over_and_told(engine: Engine, launch: str, mark: str) -> None:
+    config = parse_launch(launch)
+    bound = bind(compile_kernels(SOURCE)[config.kernel], config, load_device("h200"))
+    done = Run(bound, execute(bound, ExecutionOptions(engine=engine, step_limit=20_000)))
+    assert any("is stepped over: what it does is not seen" in because for because in _reasons(done, mark))
+    np.testing.assert_array_equal(done.output(0 if "past" in launch else 1)[32:], 1)
+
+
+@pytest.mark.parametrize("engine", [Engine.REFERENCE, Engine.NATIVE])
+def test_a_loop_that_never_ends_is_told_or_ends_at_the_limit(engine: Engine) -> None:
+    bound = bind(compile_kernels(SOURCE)["forever"], parse_launch("forever<<<4, 32>>>(i32[32])"), load_device("h200"))
+    options = ExecutionOptions(engine=engine, step_limit=20_000)
+    if engine is Engine.NATIVE:
+        with pytest.raises(StepLimitError, match="a warp ran more than 20,000 instructions"):
+            execute(bound, options)
+    else:
+        told = [each.because for each in execute(bound, options).limitations]
+        assert any("the launch hangs" in because for because in told)

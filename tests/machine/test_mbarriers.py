@@ -352,3 +352,38 @@ def test_barriers_are_what_they_are_step_by_step(
     assert int(memory[0]) == 7
     nothing = np.zeros(1, np.int64)
     np.testing.assert_array_equal(advance(memory[1:], Arrivals(nothing, nothing, nothing), layout), memory[1:])
+
+
+NOT_COMPLETING = r"""
+extern "C" __global__ void in_part(unsigned long long* out) {
+  __shared__ unsigned long long word;
+  unsigned bar = (unsigned)__cvta_generic_to_shared(&word), yes = 0;
+  unsigned long long token;
+  if (threadIdx.x == 0) asm volatile("mbarrier.init.shared.b64 [%0], %1;" :: "r"(bar), "r"(96));
+  __syncthreads();
+  if (threadIdx.x < 16)
+    asm volatile("mbarrier.arrive.noComplete.shared.b64 %0, [%1], %2;" : "=l"(token) : "r"(bar), "r"(2));
+  else
+    asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(token) : "r"(bar));
+  out[threadIdx.x] = token >> 63;
+  __syncthreads();
+  if (threadIdx.x < 16) {
+    asm volatile("mbarrier.arrive.shared.b64 %0, [%1];" : "=l"(token) : "r"(bar));
+    out[64 + threadIdx.x] = word >> 63;
+  }
+  while (!yes)
+    asm volatile("{ .reg .pred p; mbarrier.test_wait.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                 : "=r"(yes) : "r"(bar), "l"(token));
+  out[128 + threadIdx.x] = 1;
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_120"])
+def test_arrivals_that_do_not_complete_a_phase_count_towards_it(target: str) -> None:
+    """16 threads arrive twice at once, 48 once, and the 16 once more: 96 arrivals end the phase, none fewer does."""
+    done = run(NOT_COMPLETING, "in_part<<<1, 64>>>(u64[192])", target=target)
+    assert done.execution.limitations == ()
+    words = done.output(0, np.uint64)
+    np.testing.assert_array_equal(words[:64], 0)
+    np.testing.assert_array_equal(words[128:], 1)

@@ -1,19 +1,40 @@
-"""The same source for three architectures loads the same bytes of each buffer, and stores the same."""
+"""One source, for every architecture that is compiled here, loads the same bytes of each buffer, and stores them."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from sectorwise.binding import bind
-from sectorwise.device import load_device
+from sectorwise.device import list_devices, load_device
+from sectorwise.errors import SectorwiseError
+from sectorwise.frontends.base import CompileRequest
+from sectorwise.frontends.cuda import CudaFrontend
 from sectorwise.launch.notation import parse_launch
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.machine.numpy_engine import execute
-from sectorwise.machine.touched import Touched, watch_bytes
 from tests.machine.launching import compile_kernels
+from tests.machine.touched import Touched, watch_bytes
 
-DEVICES = {"sm_80": "a100-80-sxm", "sm_90": "h200", "sm_120": "rtx5090"}
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DEVICES = {
+    "sm_75": "t4",
+    "sm_80": "a100-80-sxm",
+    "sm_86": "rtx3090",
+    "sm_87": "jetson-agx-orin-64",
+    "sm_89": "l4",
+    "sm_90": "h200",
+    "sm_90a": "h200",
+    "sm_100": "b200",
+    "sm_100a": "b200",
+    "sm_103": "b300",
+    "sm_120": "rtx5090",
+    "sm_121": "dgx-spark-gb10",
+}
 
 SOURCE = r"""
 #define GLOBAL_INDEX (blockIdx.x * blockDim.x + threadIdx.x)
@@ -73,9 +94,13 @@ extern "C" __global__ void vectors(const float4* in, float2* out, int n) {
 }
 extern "C" __global__ void copied(const float4* in, float4* out) {
   __shared__ float4 tile[128];
+#if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
                :: "r"((unsigned)__cvta_generic_to_shared(tile + threadIdx.x)), "l"(in + GLOBAL_INDEX));
   asm volatile("cp.async.wait_all;" ::: "memory");
+#else
+  tile[threadIdx.x] = in[GLOBAL_INDEX];
+#endif
   __syncthreads();
   out[GLOBAL_INDEX] = tile[127 - threadIdx.x];
 }
@@ -171,6 +196,19 @@ def test_architectures_touch_the_same_bytes(launch: str) -> None:
     for other in others:
         for mine, its in zip((*first.loaded, *first.stored), (*other.loaded, *other.stored), strict=True):
             np.testing.assert_array_equal(mine, its)
+
+
+def test_every_device_that_kernels_run_on_is_among_them() -> None:
+    """Volta and AMD's have calculators alone: their code is not compiled here."""
+    targets = {target for device in list_devices() for target in device.compile_targets}
+    assert {target.rstrip("af") for target in targets} == {target.rstrip("af") for target in DEVICES}
+
+
+def test_what_no_compiler_here_makes_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "one.cu"
+    path.write_text('extern "C" __global__ void one(int* out) { out[threadIdx.x] = 1; }')
+    with pytest.raises(SectorwiseError, match="cannot compile for sm_70"):
+        CudaFrontend().compile(path, CompileRequest("sm_70"))
 
 
 def test_bytes_are_those_that_the_source_names() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +20,9 @@ NOT_EXACT = {
 REBUILT = frozenset({"t_softmax_rows"})
 """Their cubin was compiled again after the measurement, to other instructions around the same accesses."""
 
-MOST_SECONDS = 3.0
+ROOT = Path(__file__).resolve().parents[2]
+
+MOST_SECONDS = 10.0  # of processor time; the slowest takes 1.8 where nothing else runs
 MOST_BYTES = 2 << 30
 
 ROWS = [row for family in list_families() for row in read_rows(family) if row.threads > MOST_THREADS]
@@ -47,5 +49,8 @@ def test_large_launches_are_counted_in_seconds(row: Row) -> None:
 
 
 def test_the_launch_that_reads_most_takes_little_memory() -> None:
-    subprocess.run([sys.executable, "-m", "benchmarks.rows", "reductions:t_softmax_rows"], check=True)
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10 < MOST_BYTES
+    command = [sys.executable, "-m", "benchmarks.rows", "reductions:t_softmax_rows"]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    columns, row = (line.split() for line in told.splitlines())
+    assert (columns[4], row[0]) == ("MiB", command[-1])
+    assert int(row[3]) << 20 < MOST_BYTES

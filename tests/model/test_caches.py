@@ -210,6 +210,20 @@ def test_a_second_pass_comes_from_the_l2_where_it_fits_and_from_dram_where_it_do
     assert read_twice(16384) > 1.9
 
 
+def test_of_blocks_that_run_at_once_each_brings_what_the_ones_before_it_do_not_touch() -> None:
+    """A window of nine lines that moves on by one a block: the second half of the blocks brings a line each.
+
+    In time it is the other way round where all run at once, and each begins with its last line.
+    """
+    blocks = 64
+    block = [each for _ in range(9) for each in range(blocks)]
+    window = make_window([each + 8 - step for step in range(9) for each in range(blocks)], block=block)
+    placement = place_blocks(window.measure_blocks(), 1, H200)
+    assert len(set(placement.sm.tolist())) == blocks
+    found = simulate_l2(window, placement, {0: Role.BYPASSING_LOAD}, SETUP)
+    assert (found.first.dram_read[0], found.second.dram_read[0]) == (4 * (blocks // 2 + 8), 4 * blocks // 2)
+
+
 def test_stores_stay_dirty_until_they_are_pushed_out() -> None:
     window = make_window(list(range(1000)))
     placement = place_blocks(window.measure_blocks(), 1, H200)

@@ -31,6 +31,12 @@ extern "C" __global__ void long_blocks(float* __restrict__ out, int n) {
     for (int i = 0; i < n; ++i) v = v * 1.5f + 1;
     out[blockIdx.x * 128 + threadIdx.x] = v;
 }
+extern "C" __global__ void smooth(const float* in, float* out) {
+    int i = blockIdx.x * 128 + threadIdx.x;
+    float sum = 0;
+    for (int k = 0; k < 64; ++k) sum += in[i + k] * (1.0f / (k + 1));
+    out[i] = sum;
+}
 """
 
 
@@ -98,3 +104,28 @@ def test_lines_share_the_time_of_the_warps(source: Path) -> None:
     assert place is not None
     assert place.line == 3
     assert time.ceiling_ns / time.estimate_ns > 0.8
+
+
+def test_loads_come_no_faster_than_the_launch_as_a_whole_lets_them(source: Path) -> None:
+    kernel, _, time = follow(source, "columns<<<1056, (32, 32)>>>(f32[1056*1024]=noise, f32[1056*1024])")
+    assert time.bound == "l1"
+    assert kernel.concurrency is not None
+    loaded_gbs = 4 * 1056 * 1024 / (time.estimate_ns - time.parts_ns["launch"])
+    assert kernel.concurrency.load_gbs == pytest.approx(loaded_gbs, rel=1e-6)
+    assert kernel.concurrency.memory_busy == pytest.approx(kernel.concurrency.load_gbs / 4510, rel=0.5)
+    assert kernel.concurrency.bound == "other"
+    kernel, _, time = follow(source, "copy<<<65536, 256>>>(f32[1<<26]=noise, f32[1<<26], n=16777216)")
+    assert kernel.concurrency is not None
+    assert kernel.concurrency.load_gbs * (time.estimate_ns - time.parts_ns["launch"]) <= 1.0001 * (256 << 20)
+    assert kernel.concurrency.bound in {"latency", "memory"}
+
+
+def test_sectors_that_are_loaded_again_are_counted_once(source: Path) -> None:
+    kernel, traffic, _ = follow(source, "smooth<<<264, 128>>>(f32[264*128+64], f32[264*128])")
+    # The last thread's last element is number 264 * 128 - 1 + 63, and eight of them make a sector.
+    assert (264 * 128 + 63) / 8 == 4231.875
+    (redundant,) = [each for each in kernel.findings if each.code == "SW104"]
+    assert redundant.evidence is not None
+    assert redundant.evidence.ideal == 4232
+    assert redundant.evidence.real == sum(site.sectors or 0 for site in kernel.sites if site.operation == "load")
+    assert traffic.dram_bytes_read == pytest.approx(32 * 4232, rel=0.05)

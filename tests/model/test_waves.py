@@ -5,6 +5,7 @@ import json
 import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from sectorwise.device import load_device
 from sectorwise.errors import ArgumentError
 from sectorwise.model.occupancy import occupancy
-from sectorwise.model.waves import count_waves, schedule_blocks
+from sectorwise.model.waves import count_waves, schedule_blocks, weigh_blocks
 
 MEASURED = Path(__file__).parents[1] / "measured" / "h200"
 
@@ -94,3 +95,34 @@ def test_counts_below_one_are_errors(counts: tuple[int, int, int]) -> None:
 def test_a_negative_length_names_its_block() -> None:
     with pytest.raises(ArgumentError, match="block 1 has length -2"):
         schedule_blocks([1.0, -2.0], 1, 1)
+
+
+def test_equal_blocks_are_in_balance() -> None:
+    assert weigh_blocks(np.full(500, 3.0), 2, 132) is None
+    assert weigh_blocks(np.full(500, np.nan), 2, 132) is None
+
+
+def test_one_long_block_decides_when_the_launch_ends() -> None:
+    lengths = np.full(264, 100.0)
+    lengths[-1] = 1000
+    found = weigh_blocks(lengths, 2, 132)
+    assert found is not None
+    mean = (263 * 100 + 1000) / 264
+    assert (found.longest_block, found.longest_times) == (263, 1000 / mean)
+    assert found.slowdown == pytest.approx(1000 / mean)
+    assert found.busy_fraction == pytest.approx(264 * mean / (264 * 1000))
+
+
+def test_long_blocks_cost_less_when_they_start_first() -> None:
+    lengths = np.arange(1.0, 1057.0)
+    rising, falling = weigh_blocks(lengths, 1, 132), weigh_blocks(lengths[::-1], 1, 132)
+    assert rising is not None
+    assert falling is not None
+    assert falling.slowdown < rising.slowdown
+
+
+def test_blocks_that_did_not_run_are_as_long_as_the_nearest_that_did() -> None:
+    sampled = np.full(9, np.nan)
+    sampled[[0, 4, 8]] = 1, 2, 7
+    whole = np.array([1, 1, 1, 2, 2, 2, 2, 7, 7], dtype=np.float64)
+    assert weigh_blocks(sampled, 1, 2) == weigh_blocks(whole, 1, 2)

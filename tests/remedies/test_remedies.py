@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from sectorwise.analyze import analyze
 from sectorwise.launch.notation import parse_launch
+from sectorwise.report.page import Page
+from sectorwise.report.terminal import render
 
 if TYPE_CHECKING:
     from sectorwise.analysis.data import KernelAnalysis
@@ -73,6 +75,40 @@ def test_transposed_tile_of_a_product_is_padded_by_four_words_and_not_by_one() -
     assert "pad the rows of rows by 2 elements (8 B)" in refused
 
 
+def test_each_array_of_a_product_is_mended_where_its_own_lanes_meet() -> None:
+    """Loads of one array take 16 of each 32 bytes of a row, which no padding mends; stores to the other go down."""
+    (kernel,) = analyze(KERNELS / "sgemm.cu", remedies=True).kernels
+    titles = {
+        code: {
+            tuple(remedy.title for remedy in finding.remedies) for finding in kernel.findings if finding.code == code
+        }
+        for code in ("SW201", "SW202")
+    }
+    assert titles["SW201"] == {("swizzle columns: Swizzle<3,4,3> on byte offsets",)}
+    assert titles["SW202"] == {
+        ("pad the rows of rows by 4 elements (16 B)", "swizzle rows: Swizzle<3,4,5> on byte offsets")
+    }
+    swizzle = find_remedies(kernel, "SW201")["swizzle columns:"]
+    assert swizzle.change.startswith("columns[row][column ^ ((row * kTile + column) / 32 % 8 * 4)]")
+    loads, passes_saved = 2 * 128, 4  # two lines, 16 bytes a lane: 8 passes become 4
+    assert swizzle.before - swizzle.after == loads * passes_saved
+
+
+def test_a_remedy_is_written_out_once() -> None:
+    lines = [
+        line.strip() for line in render(analyze(KERNELS / "sgemm.cu", remedies=True), Page(width=200)).splitlines()
+    ]
+    padding = "pad the rows of rows by 4 elements (16 B)"
+    assert sum(line.startswith(f"remedy, proven: {padding}: ") for line in lines) == 1
+    assert lines.count(f"remedy, as above: {padding}") == 3
+
+
+def test_what_was_proven_on_a_small_kernel_is_called_so() -> None:
+    shown = render(analyze(KERNELS / "wrapped.cu", remedies=True), Page(width=200))
+    where = "a small kernel that makes the first request of each access to shared memory, not on this one"
+    assert f"remedy, proven on {where}: pad rows of 128 B by 4 B: 132 to 8 L1 wavefronts shared" in shown
+
+
 def test_pitch_of_a_flat_array_is_padded_in_its_indices() -> None:
     padding = analyze_file("flat", "SW201")["pad the"]
     assert padding.title == "pad the rows of tile by 1 element: a pitch of (kPitch + 1)"
@@ -90,7 +126,8 @@ def test_accesses_that_cannot_be_rewritten_are_shown_in_a_small_kernel(tmp_path:
     remedies = analyze_file("wrapped", "SW201")
     padding, swizzle = remedies["pad rows"], remedies["exchange words"]
     assert padding.change == "row * 132 + column  // in bytes, for row * 128 + column"
-    assert padding.quantity == "L1 wavefronts shared of one request of each access"
+    assert padding.quantity == "L1 wavefronts shared"
+    assert padding.proven_on == "a small kernel that makes the first request of each access to shared memory"
     # Four stores of a row and four loads of a column, a request each.
     assert (padding.before, padding.after) == (4 + 4 * 32, 4 + 4)
     assert (swizzle.before, swizzle.after) == (padding.before, padding.after)
@@ -130,6 +167,26 @@ def test_rows_of_threads_are_loaded_by_warps_and_summed_in_order() -> None:
     assert remedy.before == 4 * 100 * 32 + x_and_y
     assert remedy.after == pieces + x_and_y
     assert "sum += staged[warp][lane][k - k_0] * x[k];" in remedy.change
+
+
+def test_rows_of_halves_are_staged_a_word_apart(tmp_path: Path) -> None:
+    """33 halves a row would let the lanes of a column meet in a bank."""
+    source = tmp_path / "gemv.cu"
+    source.write_text(
+        "// sectorwise: launch gemv<<<1, 64>>>(u16[64*96]=uniform(1), u16[96]=uniform(2), u32[64], 96)\n"
+        'extern "C" __global__ void gemv(const unsigned short* w, const unsigned short* x, unsigned* y, int n) {\n'
+        "    int row = threadIdx.x;\n"
+        "    unsigned sum = 0;\n"
+        "    for (int k = 0; k < n; ++k) sum += w[row * n + k] * x[k];\n"
+        "    y[row] = sum;\n"
+        "}\n",
+        encoding="utf-8",
+    )
+    (kernel,) = analyze(source, remedies=True).kernels
+    remedy = find_remedies(kernel, "SW101")["let each"]
+    assert "__shared__ unsigned short staged[2][32][34];" in remedy.change
+    # Two warps write and read 96 rows of 32 halves each, a pass a request.
+    assert remedy.title.endswith(f"which costs {2 * (96 + 96)} wavefronts")
 
 
 def test_rows_are_not_staged_where_a_value_would_change(tmp_path: Path) -> None:
@@ -182,3 +239,28 @@ def test_a_transpose_is_staged_and_both_sides_are_told() -> None:
     assert remedy.title.endswith("in 4 x 4 blocks of 32 x 8 threads, which costs 1,024 wavefronts")
     assert (remedy.before, remedy.after) == (512 * (4 + 32), 512 * (4 + 4))
     assert "__shared__ float tile[32][33];" in remedy.change
+
+
+def test_a_staged_transpose_has_the_names_of_its_kernel(tmp_path: Path) -> None:
+    """Sizes by their parameters, elements of two bytes a word apart, and no variable called like a parameter."""
+    source = tmp_path / "turn.cu"
+    source.write_text(
+        "// sectorwise: launch turn<<<(2, 3), (32, 8)>>>(u16[64*96]=arange, u16[64*96], 64, 96)\n"
+        'extern "C" __global__ void turn(const unsigned short* x, unsigned short* y, int rows, int columns) {\n'
+        "    int r = blockIdx.x * 32 + threadIdx.x;\n"
+        "    for (int j = 0; j < 32; j += 8) {\n"
+        "        int c = blockIdx.y * 32 + threadIdx.y + j;\n"
+        "        y[c * rows + r] = x[r * columns + c];\n"
+        "    }\n"
+        "}\n",
+        encoding="utf-8",
+    )
+    (kernel,) = analyze(source, remedies=True).kernels
+    remedy = find_remedies(kernel, "SW101")["stage through"]
+    assert "__shared__ unsigned short tile[32][34];" in remedy.change
+    assert "if (x_ < columns && y_ + j < rows) tile[threadIdx.y + j][threadIdx.x] = x[(y_ + j) * columns + x_];" in (
+        remedy.change
+    )
+    requests = 64 * 96 // 32
+    assert remedy.title.endswith(f"which costs {2 * requests} wavefronts")
+    assert (remedy.before, remedy.after) == (requests * (32 + 2), requests * (2 + 2))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sectorwise.report.figures import write_bytes, write_percent, write_ratio
-from sectorwise.report.page import Page, Role, clip, measure, paint, tidy
+from sectorwise.report.page import Page, Role, clip, fold, measure, paint, tidy, wrap
 
 
 @given(text=st.text(), columns=st.integers(min_value=1, max_value=120), unicode=st.booleans())
@@ -25,6 +25,20 @@ def test_clip_marks_what_it_cut() -> None:
 def test_wide_characters_count_twice() -> None:
     assert measure("行列") == 4
     assert clip(Page(), "行列行列", 5) == "行列…"
+
+
+@pytest.mark.parametrize("value", ["972 ns", "1.03 us", "12 %", "4 KiB", "4.26 TB/s", "96 B"])
+def test_a_number_stays_with_its_unit(value: str) -> None:
+    for width in range(40, 60):
+        lines = wrap(Page(width=width), f"the difference takes about {value} of all that there is", 4)
+        assert any(value in line for line in lines)
+        assert max(map(len, lines)) <= width
+        assert any(value in line for line in fold(Page(width=width), f"  the difference takes about {value} or so"))
+
+
+def test_words_that_begin_like_a_unit_are_no_units() -> None:
+    assert wrap(Page(width=40), f"{'x' * 30} 8 blocks", 0) == [f"{'x' * 30} 8 blocks"]
+    assert wrap(Page(width=40), f"{'x' * 38} 8 blocks", 0) == [f"{'x' * 38} 8", "  blocks"]
 
 
 def test_tabs_become_spaces_and_controls_question_marks() -> None:

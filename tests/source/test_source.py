@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sectorwise.errors import ArgumentError
-from sectorwise.source import find_source_line, make_source, point_at, read_source, shorten_path
+from sectorwise.source import make_source, point_at, read_source, shorten_path
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,14 +50,6 @@ def test_unreadable_files(tmp_path: Path) -> None:
         read_source(tmp_path / "missing.cu")
     with pytest.raises(ArgumentError, match="cannot be read: Is a directory"):
         read_source(tmp_path)
-
-
-def test_a_line_of_a_file_that_may_be_missing(tmp_path: Path) -> None:
-    path = tmp_path / "a.cu"
-    path.write_text("one\ntwo\n")
-    assert find_source_line(str(path), 2) == "two"
-    assert find_source_line(str(path), 3) is None
-    assert find_source_line(str(tmp_path / "missing.cu"), 1) is None
 
 
 def test_paths_as_people_write_them(tmp_path: Path) -> None:

@@ -108,14 +108,38 @@ def test_another_build_is_refused_with_its_instruction(capsys: pytest.CaptureFix
     assert "in the report, and" in outcome.err
 
 
-def test_check_shows_what_a_report_counted(capsys: pytest.CaptureFixture[str]) -> None:
-    outcome = run(capsys, "check", report_of("transpose"), "--kernel", "transpose_tile")
+def test_check_shows_what_a_report_counted(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(FOLDER)
+    outcome = run(capsys, "check", "transpose.ncu-rep", "--kernel", "transpose_tile")
     assert outcome.code == 0
     assert "NVIDIA H200" in outcome.out
     (row,) = [line for line in outcome.out.splitlines() if "shared load" in line]
-    assert row.split() == ["!", "shared", "load", "×4", "4", "512", "-", "-", "32.0", "1.0", "3", "%", "exact"]  # noqa: RUF001
+    assert row.split() == ["!", "shared", "load", "×4", "4", "512", "-", "-", "32.0", "1.0", "3", "%", "counted"]  # noqa: RUF001
+    shown = " ".join(outcome.out.split())
+    assert "/transpose.cu (text of transpose.cu)" in outcome.out
+    assert "17 out[(row + j) * n + column] = tile[threadIdx.x][threadIdx.y + j];" in shown
+    assert "shared memory 16,896 wavefronts 1,024 ideal 6 %" in shown
     document = json.loads(run(capsys, "check", report_of("transpose"), "--format", "json").out)
     assert [launch["name"] for launch in document["launches"]] == ["transpose_tile", "transpose_padded"]
+
+
+def test_a_report_whose_source_is_not_there_has_line_numbers_alone(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    alone = tmp_path / "alone.ncu-rep"
+    alone.write_bytes(report_of("transpose").read_bytes())
+    outcome = run(capsys, "check", alone)
+    assert "/transpose.cu (source not found: line numbers only)" in outcome.out
+    assert "\n   17\n" in outcome.out
+
+
+def test_a_source_without_launches_is_told_those_of_the_report(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = run(capsys, "verify", FOLDER / "transpose.cu", "--report", report_of("transpose"))
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.splitlines()[1:] == [
+        f"  --launch '{name}<<<(4, 4), (32, 8)>>>(f32[count], f32[count], i32(value))'"
+        for name in ("transpose_tile", "transpose_padded")
+    ]
 
 
 def test_check_with_a_launch_executes_the_code_in_the_report(capsys: pytest.CaptureFixture[str]) -> None:

@@ -113,9 +113,8 @@ def write_batch(run: FileRun, folder: Path) -> None:
     path.write_text(json.dumps(batch))
 
 
-def make_record(batch: Path, results: Path, date: str) -> dict[str, Any]:
+def make_record(batch: Path, found: dict[str, Any], date: str) -> dict[str, Any]:
     """What is kept of a GPU's results: the hash of each file's cubin, for each kernel a digest and a byte a slot."""
-    found = json.loads((results / "results.json").read_text())
     files = {}
     for name, kernels in sorted(found["files"].items()):
         prepared = json.loads((batch / f"{name}.json").read_text())

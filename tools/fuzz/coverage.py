@@ -52,26 +52,26 @@ def write_table(coverage: Coverage, kernels: int, compiler: str) -> str:
 compared, bit for bit. The table counts their instructions that at least one lane executed: opcode with its modifiers,
 instructions, and kernels that have one. `python -m tools.fuzz_device coverage` writes it.
 
-{len(coverage.instructions):,} forms of {len(opcodes)} opcodes; {len(coverage.instructions) - len(rare):,} of them
-{ENOUGH} times or more.
+What is claimed of a form is one of three:
 
-| form | instructions | kernels |
-|---|--:|--:|
+- **measured**: an H200 agreed in {ENOUGH} instructions or more: {len(coverage.instructions) - len(rare):,} forms;
+- **rarely measured**: it agreed each time, but fewer times: {len(rare):,} forms;
+- **by definition only**: executed as documents and compiled code say, no generated kernel that a GPU has run has one:
+  every form that is not in the table, among them all {len(_find_missing(opcodes))} opcodes at the end of the page.
+
+{len(coverage.instructions):,} forms of {len(opcodes)} opcodes were met.
+
+| form | instructions | kernels | claim |
+|---|--:|--:|---|
 """
     for form in sorted(coverage.instructions):
-        text += f"| `{form}` | {coverage.instructions[form]:,} | {coverage.kernels[form]:,} |\n"
+        claim = "measured" if coverage.instructions[form] >= ENOUGH else "rarely measured"
+        text += f"| `{form}` | {coverage.instructions[form]:,} | {coverage.kernels[form]:,} | {claim} |\n"
     missing = ", ".join(f"`{opcode}`" for opcode in _find_missing(opcodes))
-    few = ", ".join(f"`{form}`" for form in sorted(rare))
     return f"""{text}
-## Forms that were met fewer than {ENOUGH} times
+## Opcodes by definition only
 
-What an H200 made of these agreed each time, but they are not claimed as the others are: {len(rare)} forms.
-
-{few}
-
-## Opcodes with a definition that no kernel executed
-
-Most are of other architectures, or have no result that could be compared.
+No kernel executed them. Most are of other architectures, or have no result that could be compared.
 
 {missing}
 """

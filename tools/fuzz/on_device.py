@@ -1,9 +1,10 @@
 """Turns a folder of compiled kernels into what a GPU makes of them, with the driver alone: it needs NumPy, no package.
 
-    python -m tools.fuzz.on_device BATCH RESULTS
+    python -m tools.fuzz.on_device BATCH RESULTS [SECONDS]
 
-BATCH is what `fuzz_device prepare` made. RESULTS gets a digest of every kernel, and all words of those that differ from
-what the engine computed.
+BATCH is what `fuzz_device prepare` made, or the folder `batch` of what `fuzz_device pack` made. RESULTS gets a digest
+of every kernel, and all words of those that differ from what the engine computed: a folder, or one file if it is called
+something.tar. After SECONDS no file of kernels is begun any more; what has run by then is kept.
 """
 
 from __future__ import annotations
@@ -11,20 +12,22 @@ from __future__ import annotations
 import ctypes
 import json
 import lzma
+import math
 import multiprocessing
 import queue
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tools.fuzz.digests import digest, digest_slots
 from tools.fuzz.inputs import make_scalars
 from tools.fuzz.launches import make_buffers, pack_scalars
+from tools.fuzz.parcels import write_results
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
     Words = npt.NDArray[np.uint32]
@@ -100,11 +103,13 @@ def _upload(driver: Driver, words: Words) -> ctypes.c_uint64:
     return pointer
 
 
-def _run_files(paths: list[Path], results: multiprocessing.Queue[tuple[str, str, Any]]) -> None:
+def _run_files(paths: list[Path], results: multiprocessing.Queue[tuple[str, str, Any]], until: float) -> None:
     """Run the kernels of files in a process of its own: one that faults takes its context along."""
     driver = open_driver()
     results.put(("device", "", describe(driver)))
     for path in paths:
+        if time.time() > until:
+            break
         batch = json.loads(path.read_text())
         module = ctypes.c_void_p()
         cubin = lzma.decompress(path.with_suffix(".cubin.xz").read_bytes())
@@ -129,11 +134,11 @@ class Gathered:
     kept: dict[str, Words]
 
 
-def _gather(paths: list[Path], gathered: Gathered) -> list[Path]:
-    """Run files until the end, or until a kernel hangs or faults; return the files that are left."""
+def _gather(paths: list[Path], gathered: Gathered, until: float) -> list[Path]:
+    """Run files until the end or a time, or until a kernel hangs or faults; return those to try yet."""
     context = multiprocessing.get_context("spawn")
     results = context.Queue()
-    process = context.Process(target=_run_files, args=(paths, results))
+    process = context.Process(target=_run_files, args=(paths, results, until))
     process.start()
     left = list(paths)
     while True:
@@ -161,18 +166,17 @@ def _gather(paths: list[Path], gathered: Gathered) -> list[Path]:
 
 
 def main() -> None:
-    """Run every file of the batch, and write what came of it."""
+    """Run the files of the batch, and write what came of it."""
     batch, target = Path(sys.argv[1]), Path(sys.argv[2])
+    until = time.time() + float(sys.argv[3]) if len(sys.argv) > 3 else math.inf
     gathered = Gathered({}, {}, {}, {})
     left = sorted(batch.glob("*.json"))
     while left:
-        left = _gather(left, gathered)
+        left = _gather(left, gathered, until) if time.time() < until else []
     count = sum(len(kernels) for kernels in gathered.files.values())
     print(f"{count} kernels, {len(gathered.kept) // 2} differ, on {gathered.device}", flush=True)
-    target.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(target / "differing.npz", **gathered.kept)  # type: ignore[arg-type]
     content = {**gathered.device, "files": gathered.files, "slots": gathered.slots}
-    (target / "results.json").write_text(json.dumps(content))
+    write_results(target, content, gathered.kept)
 
 
 if __name__ == "__main__":

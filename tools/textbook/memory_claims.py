@@ -28,7 +28,7 @@ def reach(where: str, width: int = 4, space: str = "global", operation: str = "l
 @cache
 def mappings(n: int, k: int, layout: str = "NK", dtype: str = "bf16") -> Ranking[Mapping]:
     """Mappings of a matrix-vector product on an H200."""
-    return sw.advise_gemv(n, k, dtype, layout)
+    return sw.advise_gemv(n, k, dtype, layout, crossovers=False)
 
 
 @cache
@@ -471,6 +471,10 @@ SHARED = (
                 32,
             ),
         ),
+        (
+            Number("wavefronts of ldmatrix, swizzled", lambda: request("k_ldm_swz128", "LDSM", "wavefronts"), 4),
+            Number("wavefronts of ldmatrix, plain", lambda: request("k_ldm_pitch128", "LDSM", "wavefronts"), 32),
+        ),
     ),
     Claim(
         "S7",
@@ -481,6 +485,11 @@ SHARED = (
         (
             Number("pitch 132 modulo 16", lambda: 132 % 16, 4),
             Number("wavefronts at a pitch of 144", lambda: reach("(i%8)*144+(i/8)*16", 16, "shared").wavefronts, 4),
+        ),
+        (
+            Number(
+                "wavefronts of ldmatrix at a pitch of 144", lambda: request("k_ldm_pitch144", "LDSM", "wavefronts"), 4
+            ),
         ),
     ),
     Claim(

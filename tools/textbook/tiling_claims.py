@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 
 import sectorwise as sw
-from sectorwise.advise.tile import TileCost, find_excess, make_product
+from sectorwise.advise.tile import TileCost, find_excess
+from sectorwise.advise.tile_shapes import make_product
 from sectorwise.advise.tiles import judge_tile
 from sectorwise.device import load_device, require_capability
 from sectorwise.errors import ArgumentError
 from sectorwise.model.waves import count_waves
-from tools.textbook.claim import FOLDERS, Claim, Number, ratio
+from tools.textbook.claim import FOLDERS, Claim, Number, ratio, total
 from tools.textbook.memory_claims import layouts, mappings, needed_kb, transposes
 
 H100 = load_device("h100-sxm")
@@ -70,6 +71,16 @@ TILING = (
         (
             Number("128 x 128", lambda: tile(128, 128, 64, 3).boundary("l2").intensity, 64),
             Number("128 x 256", lambda: tile(128, 256, 64, 3).boundary("l2").intensity, 85.333, 0.0001),
+            Number("sectors of floats, T = 64, 4096^3", lambda: 2 * 4096**3 / 64 * 4 / 32, 268_435_456),
+            Number("T = 128", lambda: 2 * 4096**3 / 128 * 4 / 32, 134_217_728),
+        ),
+        (
+            Number(
+                "sectors loaded, T = 64, 4096^3",
+                lambda: total("c_mm64_groups_of_8_4096", "global_load_sectors"),
+                268_435_456,
+            ),
+            Number("T = 128", lambda: total("c_mm128_4096", "global_load_sectors"), 134_217_728),
         ),
     ),
     Claim(

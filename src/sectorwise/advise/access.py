@@ -17,7 +17,7 @@ from sectorwise.findings import Picture, Scene, show
 from sectorwise.layout.algebra import Layout
 from sectorwise.layout.interchange import from_tensor_layouts
 from sectorwise.layout.notation import parse_layout
-from sectorwise.layout.reader import open_reader
+from sectorwise.layout.reader import open_reader, read_number
 from sectorwise.layout.swizzle import Swizzle, SwizzledLayout
 from sectorwise.model.latency import MEASURED_DEVICE
 from sectorwise.rules.shapes import describe_shape, find_shape
@@ -310,7 +310,7 @@ def _find_mask(
         tokens = open_reader(mask, "mask").tokens
         if len(tokens) > 2:
             return np.broadcast_to(evaluate(mask, names, "mask") != 0, shape).copy()
-        mask = open_reader(mask, "mask").read_number("a condition such as 'i < 24', or bits such as 0xffff")
+        mask = read_number(open_reader(mask, "mask"), "a condition such as 'i < 24', or bits such as 0xffff")
     if isinstance(mask, int):
         if mask >> LANES:
             raise ArgumentError(f"mask {mask:#x} has bits beyond lane {LANES - 1}")

@@ -25,7 +25,7 @@ class Dtype:
 DTYPES: Final[Mapping[str, Dtype]] = {
     each.name: each
     for each in (
-        Dtype("fp64", 64, 0.0, "fp32"),
+        Dtype("fp64", 64, 0.0, "fp64"),
         Dtype("fp32", 32, 0.0, "fp32"),
         Dtype("tf32", 32, 0.0, "tf32"),
         # A bf16 is the upper half of an fp32: a shift or a mask each.

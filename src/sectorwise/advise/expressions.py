@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from sectorwise.layout.notation import at_swizzle, read_layout, read_swizzle
-from sectorwise.layout.reader import LARGEST_NUMBER, open_reader, suggest
+from sectorwise.layout.reader import LARGEST_NUMBER, open_reader, read_number, suggest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import numpy.typing as npt
 
-    from sectorwise.layout.reader import Reader, Token
+    from sectorwise.tokens import Cursor, Token
 
     Lanes = npt.NDArray[np.int64]
     Names = Mapping[str, Lanes]
@@ -54,7 +54,7 @@ def evaluate(text: str, names: Names, what: str = "expression") -> Lanes:
     return np.broadcast_to(value, shape).astype(np.int64)
 
 
-def _read_choice(reader: Reader, names: Names) -> Lanes:
+def _read_choice(reader: Cursor, names: Names) -> Lanes:
     condition = _read_level(reader, names, 0)
     if not reader.accept("?"):
         return condition
@@ -66,7 +66,7 @@ def _read_choice(reader: Reader, names: Names) -> Lanes:
     return np.where(condition != 0, chosen, other)
 
 
-def _read_level(reader: Reader, names: Names, level: int) -> Lanes:
+def _read_level(reader: Cursor, names: Names, level: int) -> Lanes:
     if level == len(_LEVELS):
         return _read_unary(reader, names)
     value = _read_level(reader, names, level + 1)
@@ -78,7 +78,7 @@ def _read_level(reader: Reader, names: Names, level: int) -> Lanes:
     return value
 
 
-def _read_unary(reader: Reader, names: Names) -> Lanes:
+def _read_unary(reader: Cursor, names: Names) -> Lanes:
     if reader.at("-", "~", "!", "+"):
         operator = reader.take()
         reader.enter()
@@ -96,13 +96,13 @@ def _read_unary(reader: Reader, names: Names) -> Lanes:
     return _read_primary(reader, names)
 
 
-def _read_primary(reader: Reader, names: Names) -> Lanes:
+def _read_primary(reader: Cursor, names: Names) -> Lanes:
     token = reader.token
     if at_swizzle(reader):
         swizzle = read_swizzle(reader)
         return swizzle.offsets(_read_argument(reader, names, str(swizzle)))
     if token.kind == "number":
-        return np.asarray(reader.read_number(), dtype=np.int64)
+        return np.asarray(read_number(reader), dtype=np.int64)
     if reader.accept("["):
         layout = read_layout(reader)
         reader.expect("]")
@@ -125,7 +125,7 @@ def _read_primary(reader: Reader, names: Names) -> Lanes:
     raise reader.error(f"expected a number, a name or '(', got {token}")
 
 
-def _read_name(reader: Reader, names: Names) -> Lanes:
+def _read_name(reader: Cursor, names: Names) -> Lanes:
     token = reader.take()
     if reader.at("(") and token.text in _FUNCTIONS:
         reader.take()
@@ -141,7 +141,7 @@ def _read_name(reader: Reader, names: Names) -> Lanes:
     return names[token.text]
 
 
-def _read_argument(reader: Reader, names: Names, of: str) -> Lanes:
+def _read_argument(reader: Cursor, names: Names, of: str) -> Lanes:
     reader.expect("(", f"'(' and what {of} is applied to")
     reader.enter()
     value = _read_choice(reader, names)
@@ -150,7 +150,7 @@ def _read_argument(reader: Reader, names: Names, of: str) -> Lanes:
     return value
 
 
-def _apply(reader: Reader, operator: Token, right_token: Token, left: Lanes, right: Lanes) -> Lanes:
+def _apply(reader: Cursor, operator: Token, right_token: Token, left: Lanes, right: Lanes) -> Lanes:
     match operator.text:
         case "+":
             return left + right
@@ -205,20 +205,20 @@ def _divide(operator: str, left: Lanes, right: Lanes) -> Lanes:
     return np.asarray(quotient if operator == "/" else left - right * quotient, dtype=np.int64)
 
 
-def _multiply(reader: Reader, operator: Token, left: Lanes, right: Lanes) -> Lanes:
+def _multiply(reader: Cursor, operator: Token, left: Lanes, right: Lanes) -> Lanes:
     # In floating point first: the product of two numbers of 48 bits does not fit 64.
     if np.any(np.abs(left.astype(np.float64) * right) > LARGEST_NUMBER):
         raise _too_large(reader, operator)
     return left * right
 
 
-def _bounded(reader: Reader, token: Token, value: Lanes) -> Lanes:
+def _bounded(reader: Cursor, token: Token, value: Lanes) -> Lanes:
     if np.any(np.abs(value) > LARGEST_NUMBER):
         raise _too_large(reader, token)
     return value
 
 
-def _too_large(reader: Reader, token: Token) -> Exception:
+def _too_large(reader: Cursor, token: Token) -> Exception:
     return reader.error("the result has more than 48 bits, and so is no address", token)
 
 

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from sectorwise.advise.crossovers import Axis, Crossover, find_crossovers
 from sectorwise.advise.dtypes import find_dtype
-from sectorwise.advise.gemv_plans import (
-    UNROLL_NARROW,
-    UNROLL_WIDE,
-    VECTOR_BYTES,
-    Way,
-    Weight,
-    list_column_ways,
-    list_matrix_ways,
-    list_row_ways,
-)
+from sectorwise.advise.gemv_batch import list_matrix_ways, list_shared_column_ways, list_shared_row_ways
+from sectorwise.advise.gemv_plans import VECTOR_BYTES, Way, Weight, list_column_ways, list_row_ways
 from sectorwise.advise.plan import estimate
-from sectorwise.advise.prepack import Prepacking, describe_prepacking
-from sectorwise.advise.ranking import Ranking, rank
+from sectorwise.advise.prepack import list_prepackings
+from sectorwise.advise.ranking import EQUAL, Ranking, rank
 from sectorwise.device import DeviceSpec, load_device
 from sectorwise.errors import ArgumentError
 
@@ -32,6 +26,7 @@ LAYOUTS: Final = ("NK", "KN")
 _DTYPES: Final = ("fp32", "bf16", "fp16", "fp8", "int8", "int4", "fp4")
 _MOST_EXTENT: Final = 1 << 24
 _MOST_BATCH: Final = 4096
+_ROWS_UNIT: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +35,8 @@ class Mapping:
 
     `lane_stride_bytes` is how far apart neighbouring lanes load; `loads_bytes` the width of a lane's load;
     `reduction_instructions` those of one warp at its end; `threads_needed` those that keep the memory busy with loads
-    of this width, `threads` of the cost those that there are.
+    of this width, `threads` of the cost those that there are. So many vectors `at_once` make `rounds` that each read
+    the weight. Ways of one `kind` differ in how much.
     """
 
     name: str
@@ -52,48 +48,96 @@ class Mapping:
     reduction_instructions: int
     threads_needed: int
     condition: str
+    kind: str
+    at_once: int
+    rounds: int
 
 
 def advise_gemv(
-    n: int, k: int, dtype: str = "bf16", layout: str = "NK", *, batch: int = 1, device: str = "h200"
+    n: int,
+    k: int,
+    dtype: str = "bf16",
+    layout: str = "NK",
+    *,
+    batch: int = 1,
+    device: str = "h200",
+    crossovers: bool = True,
 ) -> Ranking[Mapping]:
     """Mappings of a matrix-vector product, the fastest first; x and y are fp32, sums too.
 
-    `layout` is NK (`[N, K]`, rows of K contiguous, as PyTorch stores a linear layer) or KN. Raises `ArgumentError`.
+    `layout` is NK (`[N, K]`, rows of K contiguous, as PyTorch stores a linear layer) or KN. With `crossovers` other
+    sizes are looked at too, for where the order reverses: that takes seconds. Raises `ArgumentError`.
 
-    >>> advise_gemv(4096, 4096).find("a thread a row").lane_stride_bytes
+    >>> advise_gemv(4096, 4096, crossovers=False).find("a thread a row").lane_stride_bytes
     8192
     """
     weight = make_weight(n, k, dtype, layout, batch)
     spec = load_device(device)
-    make = list_row_ways if weight.layout == "NK" else list_column_ways
-    listed = make(weight, spec)
-    saturates = find_saturation(weight, spec)
-    if saturates is not None and batch >= saturates:
-        listed += list_matrix_ways(weight, spec)
-    ways, refused = [], []
-    for each in listed:
-        try:
-            ways.append(_judge(each, spec))
-        except ArgumentError:
-            refused.append(f"{each.plan.name} fits no SM: too many registers or too much shared memory")
+    ways, refused = _judge_all(weight, spec)
     if not ways:
         raise ArgumentError(f"no mapping fits an SM of {spec.name}: {'; '.join(refused)}")
-    packing = describe_prepacking()
+    shape = ", ".join(f"{extent:,}" for extent in ((n, k) if layout == "NK" else (k, n)))
     return rank(
-        f"y = W x, W [{', '.join(f'{extent:,}' for extent in ((n, k) if layout == 'NK' else (k, n)))}] "
-        f"({layout}) {weight.dtype.name}, batch {batch}, on {spec.id}",
+        f"y = W x, W [{shape}] ({layout}) {weight.dtype.name}, batch {batch}, on {spec.id}",
         ways,
         reason=_explain,
         detail=_describe,
-        notes=(*_conclude(weight, ways, spec, packing), *refused),
+        crossovers=_find_crossovers(weight, ways, spec) if crossovers else (),
+        notes=(*_conclude(weight, ways, spec), *refused),
     )
+
+
+def _judge_all(weight: Weight, device: DeviceSpec) -> tuple[list[Mapping], list[str]]:
+    """Every mapping, and what is said of those that fit no SM."""
+    ways, refused = [], []
+    for each in _list_ways(weight, device):
+        try:
+            ways.append(_judge(each, device))
+        except ArgumentError:
+            refused.append(f"{each.plan.name} fits no SM: too many registers or too much shared memory")
+    return ways, refused
+
+
+def _list_ways(weight: Weight, device: DeviceSpec) -> list[Way]:
+    if weight.layout == "NK":
+        listed = list_row_ways(weight, device) + list_shared_row_ways(weight, device)
+    else:
+        listed = list_column_ways(weight, device) + list_shared_column_ways(weight, device)
+    saturates = find_saturation(weight, device)
+    if saturates is not None and weight.batch >= saturates:
+        listed += list_matrix_ways(weight, device)
+    return listed
+
+
+def _find_crossovers(weight: Weight, ways: Sequence[Mapping], device: DeviceSpec) -> tuple[Crossover, ...]:
+    """The batch, K and N at which another mapping is faster than the one that is fastest here."""
+    best = min(ways, key=lambda way: way.cost.time_ns)
+    unit = weight.vector_elements
+    rows = max(unit, _ROWS_UNIT)
+    axes = (
+        Axis("batch", weight.batch, 1, 1, _MOST_BATCH),
+        Axis("K", weight.k, unit, unit, _MOST_EXTENT),
+        Axis("N", weight.n, rows, rows, _MOST_EXTENT),
+    )
+
+    def judge(name: str, value: int) -> dict[str, tuple[str, float]]:
+        n, k = value if name == "N" else weight.n, value if name == "K" else weight.k
+        other = replace(weight, n=n, k=k, batch=value if name == "batch" else weight.batch)
+        times: dict[str, tuple[str, float]] = {}
+        for way in _judge_all(other, device)[0]:
+            if way.kind not in times or way.cost.time_ns < times[way.kind][1]:
+                times[way.kind] = way.name, way.cost.time_ns
+        return times
+
+    return tuple(found for axis in axes for found in find_crossovers(axis, best.kind, partial(judge, axis.name), EQUAL))
 
 
 def _describe(way: Mapping) -> str:
     """Lane stride, the weight's sectors, instructions, and threads against those that the memory needs."""
     lanes = f"lanes {way.lane_stride_bytes:,} B apart, {way.weight_sectors:.4g} sectors a load of W"
     threads = f"{way.cost.threads:,} threads of {way.threads_needed:,} needed"
+    if way.rounds > 1:
+        threads += f"; {way.at_once} vectors at once, so that W is read {way.rounds} times"
     return (
         f"{lanes}; {way.cost.instructions / 1e6:.3g} M instructions, {way.reduction_instructions} to reduce; {threads}"
     )
@@ -121,7 +165,6 @@ def make_weight(n: int, k: int, dtype: str, layout: str, batch: int) -> Weight:
 
 def _judge(way: Way, device: DeviceSpec) -> Mapping:
     cost = estimate(way.plan, device)
-    together = UNROLL_WIDE if way.load_bytes == VECTOR_BYTES else UNROLL_NARROW
     return Mapping(
         name=way.plan.name,
         cost=cost,
@@ -130,8 +173,11 @@ def _judge(way: Way, device: DeviceSpec) -> Mapping:
         weight_sectors=way.source.sectors,
         weight_efficiency=way.source.sectors_ideal / way.source.sectors,
         reduction_instructions=way.reduction_instructions,
-        threads_needed=math.ceil(cost.bytes_needed * device.sm_count / (way.load_bytes * together)),
+        threads_needed=math.ceil(cost.bytes_needed * device.sm_count / (way.load_bytes * way.together)),
         condition=way.condition,
+        kind=way.kind,
+        at_once=way.share.at_once,
+        rounds=way.share.rounds,
     )
 
 
@@ -149,7 +195,7 @@ def _explain(winner: Mapping, loser: Mapping) -> str:
     return f"it is held up by {cost.bound}"
 
 
-def _conclude(weight: Weight, ways: Sequence[Mapping], device: DeviceSpec, packing: Prepacking) -> tuple[str, ...]:
+def _conclude(weight: Weight, ways: Sequence[Mapping], device: DeviceSpec) -> tuple[str, ...]:
     best = min(ways, key=lambda way: way.cost.time_ns)
     dram_ns = best.cost.parts_ns["dram"]
     flying, needed = best.cost.bytes_in_flight / 1000, best.cost.bytes_needed / 1000
@@ -164,8 +210,7 @@ def _conclude(weight: Weight, ways: Sequence[Mapping], device: DeviceSpec, packi
         )
     saturates = find_saturation(weight, device)
     notes.append(f"FMA saturates from batch {saturates} on: from there mma" if saturates else "")
-    notes.append(f"{best.name} holds as long as {best.condition}")
-    notes.append(f"prepacking for mma: {packing.expression}")
+    notes += [f"prepacking for {each.instruction}: {each.expression}" for each in list_prepackings(weight.dtype.name)]
     return tuple(note for note in notes if note)
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from sectorwise.advise.plan import WARP_LANES, Plan, Step, barrier, load, shared, store, work
+from sectorwise.advise.plan import L2_KEEPS, Plan
+from sectorwise.advise.steps import WARP_LANES, Step, barrier, load, shared, store, work
 from sectorwise.device import DeviceSpec, require_capability
 from sectorwise.model.occupancy import occupancy
 
@@ -22,17 +23,22 @@ if TYPE_CHECKING:
     Lanes = npt.NDArray[np.int64]
 
 VECTOR_BYTES: Final = 16
-_X_BYTES: Final = 4
-_Y_BYTES: Final = 4
-_ACCUMULATORS: Final = 3
-"""Registers that each output of the batch takes: its sum, an x, and an address."""
+X_BYTES: Final = 4
+Y_BYTES: Final = 4
+BLOCK_WARPS: Final = 8
 
 UNROLL_NARROW, UNROLL_WIDE = 16, 4
 """How often NVRTC 13.0 unrolls these loops: as seen in the measured kernels `t_gemv_tpc_14336`, `t_gemv_wpr_28672`."""
 
-_SHUFFLES: Final = 5
-_MMA_COLUMNS: Final = 8
-"""Columns of the least matrix instruction, m16n8: a smaller batch wastes the others."""
+BURST_NARROW, BURST_WIDE = 8, 1
+"""How many of a pass's loads of the weight it issues before it waits for the first of them, as seen in the same
+kernels: six scoreboards and few registers part the 16 in two, and each vector is waited for before the next."""
+
+_PLAIN_REGISTERS: Final = 22
+"""Beside sums, and weights and x on their way: with it an SM holds as many of the measured kernels of 16-byte loads
+as it did."""
+
+_MOST_REGISTERS: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +56,37 @@ class Weight:
         """Bytes of the whole weight."""
         return self.n * self.k * self.dtype.bits / 8
 
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of the K weights of one output."""
+        return self.k * self.dtype.bits // 8
+
+    @property
+    def narrow_bytes(self) -> int:
+        """Bytes of the narrowest load: one element, or two that share a byte."""
+        return max(1, self.dtype.bits // 8)
+
+    @property
+    def vector_elements(self) -> int:
+        """Elements of a 16-byte load."""
+        return 8 * VECTOR_BYTES // self.dtype.bits
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How a batch is served: so many vectors `at_once`, in so many `rounds` that each read the weight."""
+
+    at_once: int
+    rounds: int
+    registers: int
+
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A plan and its load of the weight: how far apart lanes are, bytes a load, instructions that reduce, and when."""
+    """A plan and its load of the weight: how far apart lanes are, bytes a load, instructions that reduce, and when.
+
+    `together` is how many loads of the weight a thread has on their way at once; ways of one `kind` differ in how much.
+    """
 
     plan: Plan
     source: Step
@@ -61,33 +94,44 @@ class Way:
     load_bytes: int
     reduction_instructions: int
     condition: str
+    together: int
+    kind: str
+    share: Share
+
+
+def share_batch(weight: Weight, outputs: int, fixed: int, most: int = 4096) -> Share:
+    """As many vectors at once, a power of two, as the sums of `outputs` leave room beside `fixed` registers."""
+    room = min(most, max(1, (_MOST_REGISTERS - _PLAIN_REGISTERS - fixed) // outputs))
+    at_once = weight.batch if weight.batch <= room else 1 << int(math.log2(room))
+    return Share(at_once, -(-weight.batch // at_once), count_registers(fixed + outputs * at_once))
+
+
+def count_registers(beside: int) -> int:
+    """Registers of a thread that holds so many sums, weights and x."""
+    return min(_MOST_REGISTERS, _PLAIN_REGISTERS + beside)
 
 
 def list_row_ways(weight: Weight, device: DeviceSpec) -> list[Way]:
     """Mappings of a weight [N, K]: lanes along K, with a reduction, or a thread a row."""
-    row_bytes = weight.k * weight.dtype.bits // 8
-    plans = []
     whole = WARP_LANES * VECTOR_BYTES
-    if row_bytes >= whole:
-        plans.append(_plan_lanes_along_k(weight, "a warp a row, 16-byte loads", VECTOR_BYTES, 1, 1))
-    else:
-        rows = 1 << int(math.log2(whole / row_bytes))
-        plans.append(_plan_lanes_along_k(weight, f"{rows} rows a warp", VECTOR_BYTES, rows, 1))
-        plans.append(_plan_lanes_along_k(weight, "a warp a row, 16-byte loads", VECTOR_BYTES, 1, 1))
-    narrow = max(1, weight.dtype.bits // 8)
-    if narrow < VECTOR_BYTES:
-        plans.append(_plan_lanes_along_k(weight, f"a warp a row, {narrow}-byte loads", narrow, 1, 1))
+    plans = []
+    if weight.row_bytes < whole:
+        rows = 1 << int(math.log2(whole / weight.row_bytes))
+        plans.append(_plan_lanes_along_k(weight, device, f"{rows} rows a warp", rows=rows))
+    plans.append(_plan_lanes_along_k(weight, device, "a warp a row, 16-byte loads"))
+    name = f"a warp a row, {weight.narrow_bytes}-byte loads"
+    plans.append(_plan_lanes_along_k(weight, device, name, width=weight.narrow_bytes))
     # Splitting K pays where there are fewer warps than the device holds.
     room = device.sm_count * require_capability(device).max_warps_per_sm
     plans += [
-        _plan_lanes_along_k(weight, f"a warp {rows} rows, x in registers", VECTOR_BYTES, 1, 1, rows)
+        _plan_lanes_along_k(weight, device, f"a warp {rows} rows at once", together=rows)
         for rows in (4, 8)
-        if row_bytes >= whole and weight.n % rows == 0 and weight.n >= rows * room / 4
+        if weight.row_bytes >= whole and weight.n % rows == 0 and weight.n >= rows * room / 4
     ]
     plans += [
-        _plan_lanes_along_k(weight, f"{parts} warps a row (split K)", VECTOR_BYTES, 1, parts)
+        _plan_lanes_along_k(weight, device, f"{parts} warps a row (split K)", parts=parts)
         for parts in (2, 4, 8)
-        if weight.n * parts <= 2 * room and row_bytes >= whole * parts
+        if weight.n * parts <= 2 * room and weight.row_bytes >= whole * parts
     ]
     plans.append(_plan_thread_a_row(weight, device))
     return plans
@@ -95,9 +139,8 @@ def list_row_ways(weight: Weight, device: DeviceSpec) -> list[Way]:
 
 def list_column_ways(weight: Weight, device: DeviceSpec) -> list[Way]:
     """Mappings of a weight [K, N]: lanes along N, each thread walking down K, perhaps with K split over warps."""
-    narrow = max(1, weight.dtype.bits // 8)
-    plans = [_plan_lanes_along_n(weight, device, "a thread a column", narrow, 1)]
-    a_lane = 8 * VECTOR_BYTES // weight.dtype.bits
+    plans = [_plan_lanes_along_n(weight, device, "a thread a column", weight.narrow_bytes, 1)]
+    a_lane = weight.vector_elements
     plans.append(_plan_lanes_along_n(weight, device, f"a thread {a_lane} columns", VECTOR_BYTES, 1))
     for parts in (8, 32):
         if weight.k >= 4 * parts:
@@ -106,172 +149,187 @@ def list_column_ways(weight: Weight, device: DeviceSpec) -> list[Way]:
     return plans
 
 
-def _plan_lanes_along_k(weight: Weight, name: str, width: int, rows: int, parts: int, together: int = 1) -> Way:
+def _plan_lanes_along_k(
+    weight: Weight,
+    device: DeviceSpec,
+    name: str,
+    *,
+    width: int = VECTOR_BYTES,
+    rows: int = 1,
+    parts: int = 1,
+    together: int = 1,
+) -> Way:
     """Lanes side by side in a row of K, and a shuffle reduction.
 
     `rows` rows share a warp's load, or `parts` warps a row, or a warp takes `together` rows at once and each x once.
     """
     lane = np.arange(WARP_LANES, dtype=np.int64)[None, :]
-    row_bytes = weight.k * weight.dtype.bits // 8
     lanes_a_row = WARP_LANES // rows
-    active_lanes = min(lanes_a_row, max(1, row_bytes // width))
+    active_lanes = min(lanes_a_row, max(1, weight.row_bytes // width))
     inside = np.minimum(lane % lanes_a_row, active_lanes - 1)
     warp = np.arange(8, dtype=np.int64)[:, None]
-    offsets = (warp * rows + lane // lanes_a_row) * row_bytes + inside * width
+    offsets = (warp * rows + lane // lanes_a_row) * weight.row_bytes + inside * width
     source = load("w", offsets, width)
     elements = 8 * width / weight.dtype.bits
-    passes = max(1.0, row_bytes / (lanes_a_row * width * parts))
+    passes = max(1.0, weight.row_bytes / (lanes_a_row * width * parts))
     unroll = min(passes, float(UNROLL_WIDE if width == VECTOR_BYTES else UNROLL_NARROW))
     unroll = max(1.0, unroll / together)
-    loop = _loop(weight, source, elements, inside * elements * _X_BYTES, unroll, together=together)
+    fixed = round(4 * together + 8) if width == VECTOR_BYTES else 2 * BURST_NARROW
+    share = share_batch(weight, together, fixed)
+    loop = _loop(weight, share, source, inside * elements * X_BYTES, unroll, device, together=together)
     shuffles = max(1, round(math.log2(active_lanes))) if active_lanes > 1 else 0
-    reduction = 2 * shuffles * weight.batch * together
+    reduction = 2 * shuffles * share.at_once * together
     once = [work("index", 20), work("reduce", reduction, pipe="memory", waits=True)]
     if parts > 1:
         once += [
-            shared("partial", lane * 0 + np.arange(1)[:, None] * 4, 4, operation="store"),
+            shared("partial", lane * 0 + np.arange(1)[:, None] * 4, 4, operation="store", times=share.at_once),
             barrier(),
-            shared("partials", lane % parts * 4, 4),
+            shared("partials", lane % parts * 4, 4, times=share.at_once),
         ]
-    once.append(store("y", np.zeros((1, WARP_LANES), dtype=np.int64), _Y_BYTES, times=weight.batch * together))
+    once.append(store("y", np.zeros((1, WARP_LANES), dtype=np.int64), Y_BYTES, times=share.at_once * together))
     warps = -(-weight.n * parts // (rows * together))
-    plan = _finish(weight, name, (-(-warps // 8), 256), (loop, once), passes / unroll, together)
-    stride = width if lanes_a_row > 1 else row_bytes
+    grid = -(-warps // BLOCK_WARPS), WARP_LANES * BLOCK_WARPS
+    plan = finish_plan(weight, share, name, grid, (loop, once), passes / unroll, device)
+    stride = width if lanes_a_row > 1 else weight.row_bytes
     least = WARP_LANES * width * 8 // weight.dtype.bits // rows * parts
     need = f"K is at least {least:,} elements; shorter ones leave lanes idle"
     if parts > 1 or rows > 1:
         need = (
             f"N is small: {weight.n:,} rows alone fill no device" if parts > 1 else f"K is at most {least:,} elements"
         )
-    return Way(plan, source, stride, width, reduction, need)
+    asked = together * (BURST_WIDE if width == VECTOR_BYTES else BURST_NARROW)
+    kind = "a warp a row" if width == VECTOR_BYTES else "a warp a row, narrow"
+    kind = "rows a warp" if rows > 1 else "split K" if parts > 1 else "rows together" if together > 1 else kind
+    return Way(plan, source, stride, width, reduction, need, asked, kind, share)
 
 
 def _plan_thread_a_row(weight: Weight, device: DeviceSpec) -> Way:
     """Each lane walks along a row of its own: every lane in a sector of its own, used by the passes that follow."""
     lane = np.arange(WARP_LANES, dtype=np.int64)[None, :]
-    row_bytes = weight.k * weight.dtype.bits // 8
-    width = max(1, weight.dtype.bits // 8)
-    plain = load("w", lane * row_bytes, width)
+    width = weight.narrow_bytes
+    plain = load("w", lane * weight.row_bytes, width)
     blocks = -(-weight.n // 128)
     # A lane's sector lives on while its other elements are read, if L1 holds those of all resident lanes.
     threads_per_sm = min(2048, 128 * -(-blocks // device.sm_count))
     l1_bytes = occupancy(128, 32, device=device).l1_bytes
     fits = threads_per_sm * 32 <= l1_bytes
-    share = width / 32 if fits else 1.0
-    source = load("w", lane * row_bytes, width, dram_share=share)
-    passes = weight.k * weight.dtype.bits / 8 / width
+    source = replace(plain, dram_share=width / 32 if fits else 1.0)
+    passes = weight.row_bytes / width
     unroll = min(passes, float(UNROLL_NARROW))
-    loop = _loop(weight, source, 8 * width / weight.dtype.bits, lane * 0, unroll)
-    once = (work("index", 16), store("y", lane * _Y_BYTES, _Y_BYTES, times=weight.batch))
-    plan = _finish(weight, "a thread a row", (blocks, 128), (loop, once), passes / unroll)
+    share = share_batch(weight, 1, 2 * BURST_NARROW)
+    loop = _loop(weight, share, source, lane * 0, unroll, device)
+    once = (work("index", 16), store("y", lane * Y_BYTES, Y_BYTES, times=share.at_once))
+    plan = finish_plan(weight, share, "a thread a row", (blocks, 128), (loop, once), passes / unroll, device)
     if not fits:
         plan = replace(plan, dram_read_bytes=plan.dram_read_bytes * 32 / width)
     live = threads_per_sm * 32
     condition = f"{live:,} B of live sectors an SM {'fit' if fits else 'do not fit'} L1's {l1_bytes:,} B"
-    return Way(plan, plain, row_bytes, width, 0, condition)
+    return Way(plan, plain, weight.row_bytes, width, 0, condition, BURST_NARROW, "a thread a row", share)
 
 
 def _plan_lanes_along_n(weight: Weight, device: DeviceSpec, name: str, width: int, parts: int) -> Way:
     """Lanes side by side in a row of N, each thread walking down K: coalesced, and no reduction in the warp."""
-    del device
     lane = np.arange(WARP_LANES, dtype=np.int64)[None, :]
     source = load("w", lane * width, width)
     columns = max(1, 8 * width // weight.dtype.bits)
     passes = weight.k / parts
     unroll = min(passes, float(UNROLL_WIDE if width == VECTOR_BYTES else UNROLL_NARROW))
-    loop = _loop(weight, source, columns, lane * 0, unroll, along_n=True)
+    fixed = 5 if width == VECTOR_BYTES else 2 * BURST_NARROW
+    share = share_batch(weight, columns, fixed)
+    loop = _loop(weight, share, source, lane * 0, unroll, device, along_n=True)
     warps_a_block = parts if parts > 1 else 4
     groups = -(-weight.n // (columns * WARP_LANES))
     blocks = groups if parts > 1 else -(-groups // warps_a_block)
-    once: list[Step] = [work("index", 16)]
-    reduction = 0
-    if parts > 1:
-        once += [
-            shared("partial", lane * 4, 4, operation="store", times=columns * weight.batch),
-            barrier(),
-            shared("partials", lane * 4, 4, times=max(1, columns * weight.batch // parts) * parts),
-        ]
-        reduction = 2 * columns * weight.batch
-    once.append(store("y", lane * _Y_BYTES * columns, _Y_BYTES, times=columns * weight.batch))
-    shared_bytes = parts * columns * WARP_LANES * 4 if parts > 1 else 0
-    plan = _finish(weight, name, (blocks, 32 * warps_a_block), (loop, once), passes / unroll, columns)
-    plan = replace(plan, shared_bytes=shared_bytes)
-    return Way(plan, source, width, width, reduction, "N fills the device, or K is split over enough warps")
+    once, reduction = gather_parts(columns * share.at_once, parts)
+    once.append(store("y", lane * Y_BYTES * columns, Y_BYTES, times=columns * share.at_once))
+    grid = blocks, WARP_LANES * warps_a_block
+    plan = finish_plan(weight, share, name, grid, (loop, once), passes / unroll, device)
+    plan = replace(plan, shared_bytes=parts * columns * WARP_LANES * 4 if parts > 1 else 0)
+    asked = BURST_WIDE if width == VECTOR_BYTES else BURST_NARROW
+    kind = "a thread a column" if width < VECTOR_BYTES else "columns, split K" if parts > 1 else "columns"
+    need = "N fills the device, or K is split over enough warps"
+    return Way(plan, source, width, width, reduction, need, asked, kind, share)
 
 
-def list_matrix_ways(weight: Weight, device: DeviceSpec) -> list[Way]:
-    """Tensor cores: the weight prepacked so that a lane's fragment is one 16-byte load."""
-    peak = getattr(device.peaks, f"{weight.dtype.peak}_{'tops' if weight.dtype.peak == 'int8' else 'tflops'}", None)
-    if peak is None or weight.dtype.name == "fp32":
-        return []
+def gather_parts(sums: int, parts: int) -> tuple[list[Step], int]:
+    """What adds the sums of `parts` warps of a block through shared memory, and how many instructions that is."""
     lane = np.arange(WARP_LANES, dtype=np.int64)[None, :]
-    source = load("w", lane * VECTOR_BYTES, VECTOR_BYTES)
-    elements = 8 * VECTOR_BYTES // weight.dtype.bits
-    tiles = -(-weight.batch // _MMA_COLUMNS)
-    # One m16n8k16 takes 8 elements of each lane's weight.
-    products = elements / 8 * tiles
-    passes = weight.n * weight.k / (elements * WARP_LANES)
-    room = device.sm_count * 64
-    warps = max(1, min(room, round(passes / 8)))
-    each = passes / warps
-    unroll = min(each, float(UNROLL_WIDE))
-    decode = 0.0 if weight.dtype.bits == 16 else elements * weight.dtype.decode_instructions / 2
-    loop = (
-        replace(source, times=unroll),
-        load("x", lane * 8, 8, times=unroll * products, dram_share=0.0, l2_share=0.05),
-        work("decode", unroll * decode, waits=True),
-        work("mma", unroll * products, pipe="mma"),
-        work("loop", unroll * 2),
-    )
-    once = (work("index", 40), work("reduce", 4.0 * tiles, waits=True), store("y", lane * 4, 4, times=2 * tiles))
-    name = "mma, prepacked weight"
-    plan = _finish(weight, name, (-(-warps // 8), 256), (loop, once), each / unroll)
-    return [Way(plan, source, VECTOR_BYTES, VECTOR_BYTES, 4 * tiles, "the batch is one for which FMA saturates")]
+    steps = [work("index", 16)]
+    if parts == 1:
+        return steps, 0
+    steps += [
+        shared("partial", lane * 4, 4, operation="store", times=sums),
+        barrier(),
+        shared("partials", lane * 4, 4, times=max(1, sums // parts) * parts),
+    ]
+    return steps, 2 * sums
 
 
 def _loop(
     weight: Weight,
+    share: Share,
     source: Step,
-    elements: float,
     x_offsets: Lanes | npt.NDArray[np.float64],
     unroll: float,
+    device: DeviceSpec,
     *,
     along_n: bool = False,
     together: int = 1,
 ) -> list[Step]:
-    """One pass: the weight's loads, those of x, then decoding and multiplying."""
-    dtype = weight.dtype
+    """One pass, burst by burst: the weight's loads, those of x, then decoding and multiplying."""
+    dtype, batch = weight.dtype, share.at_once
+    elements = 8 * source.width_bytes / dtype.bits
     # Along K each element has an x of its own; along N all elements of a lane share one.
     x_elements = 1.0 if along_n else elements
     x_width = 16 if x_elements >= 4 else 4
     offsets = (np.asarray(x_offsets).astype(np.int64) // x_width) * x_width
-    x_loads = max(1.0, x_elements * _X_BYTES / x_width) * weight.batch
-    return [
-        replace(source, times=unroll * together),
-        load("x", offsets.reshape(-1, WARP_LANES)[:1], x_width, times=unroll * x_loads, dram_share=0.0, l2_share=0.02),
-        work("decode", unroll * together * elements * dtype.decode_instructions, waits=True),
-        work("multiply", unroll * together * elements * weight.batch, pipe="fp32"),
-        work("loop", 4 + unroll),
+    x_loads = max(1.0, x_elements * X_BYTES / x_width) * batch
+    most = BURST_WIDE if source.width_bytes == VECTOR_BYTES else BURST_NARROW
+    bursts = max(1, round(unroll / most))
+    vectors = unroll / bursts
+    burst = [
+        replace(source, times=vectors * together),
+        load_x(weight, share, offsets.reshape(-1, WARP_LANES)[:1], x_width, vectors * x_loads, device),
+        work("decode", vectors * together * elements * dtype.decode_instructions, waits=True),
+        work("multiply", vectors * together * elements * batch, pipe="fp32"),
     ]
+    return [*burst * bursts, work("loop", 4 + unroll)]
 
 
-def _finish(
+def load_x(
+    weight: Weight, share: Share, offsets: Lanes, width: int, times: float, device: DeviceSpec, warps: int = BLOCK_WARPS
+) -> Step:
+    """Loads of x, which L1 holds where it is small; else one of the `warps` that go through K together fetches it."""
+    held = share.at_once * weight.k * X_BYTES <= occupancy(256, 40, device=device).l1_bytes
+    return load("x", offsets, width, times=times, dram_share=0.0, l2_share=0.02 if held else 1 / warps)
+
+
+def finish_plan(
     weight: Weight,
+    share: Share,
     name: str,
     grid: tuple[int, int],
     steps: tuple[Sequence[Step], Sequence[Step]],
     passes: float,
-    outputs: int = 1,
+    device: DeviceSpec,
 ) -> Plan:
-    """The plan of a grid (blocks, threads a block) that goes through steps (of the loop, once)."""
+    """The plan of a grid (blocks, threads a block) that goes through steps (of the loop, once) once a round."""
+    rounds = share.rounds
+    stays = weight.size_bytes <= L2_KEEPS * device.l2_bytes
+    loop = [_read_again(step, rounds) if step.name == "w" and stays else step for step in steps[0]]
     return Plan(
         name,
         max(1, grid[0]),
         grid[1],
-        loop=tuple(steps[0]),
-        once=tuple(steps[1]),
-        passes=passes,
-        registers=min(255, 32 + _ACCUMULATORS * weight.batch * outputs // (1 if outputs == 1 else 2)),
-        dram_read_bytes=weight.size_bytes + weight.batch * weight.k * _X_BYTES,
-        dram_write_bytes=float(weight.batch * weight.n * _Y_BYTES),
+        loop=tuple(loop),
+        once=tuple(replace(step, times=step.times * rounds) for step in steps[1]),
+        passes=passes * rounds,
+        registers=share.registers,
+        dram_read_bytes=weight.size_bytes * (1 if stays else rounds) + weight.batch * weight.k * X_BYTES,
+        dram_write_bytes=float(weight.batch * weight.n * Y_BYTES),
     )
+
+
+def _read_again(step: Step, rounds: int) -> Step:
+    """Loads of which the first of so many rounds comes from where they came from, the others from the L2."""
+    return replace(step, dram_share=step.dram_share / rounds, l2_share=step.dram_share * (1 - 1 / rounds))

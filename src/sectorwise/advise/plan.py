@@ -8,14 +8,12 @@ Addresses are counted by `counting`, warps walk through their instructions by `m
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from sectorwise.counting.calculator import count_global, count_shared
+from sectorwise.advise.steps import SECTOR_BYTES, WARP_LANES, Step
 from sectorwise.device import DeviceSpec, load_device, require_capability
 from sectorwise.errors import UnsupportedDeviceError
-from sectorwise.model.caches.lines import count_passes
 from sectorwise.model.concurrency import Bound, estimate_concurrency
 from sectorwise.model.latency import MEASURED_DEVICE
 from sectorwise.model.occupancy import occupancy
@@ -26,16 +24,12 @@ from sectorwise.model.waves import count_waves
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy.typing as npt
-
     from sectorwise.measurements import PaceBehaviour
     from sectorwise.model.concurrency import Concurrency
-    from sectorwise.model.occupancy import Occupancy
 
-    Lanes = npt.NDArray[np.int64]
+L2_KEEPS: Final = 0.55
+"""Of the L2's bytes: 32 MiB read twice are served once from DRAM, 44 only in part (`k_l2_twice_16`, `_44`)."""
 
-SECTOR_BYTES: Final = 32
-WARP_LANES: Final = 32
 _LOADS, _RESULTS = 0, 1
 _STALL_CYCLES: Final = 2
 """Between two instructions of a warp, as compilers state it most often."""
@@ -46,36 +40,11 @@ _MANY_WAVES: Final = 16
 """From so many waves on the last one is not walked by itself: it is a few percent of the time."""
 
 _SELDOM: Final = 0.05
+_MOST_DRAWN: Final = 8
+"""Loads of one kind and pass that draw latencies of their own, where none of them comes from DRAM."""
+
 _DENSE_SECTORS: Final = 3
 """Lines of which fewer sectors are asked for are places of their own, as in `model.accesses`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Instructions of one kind that a warp issues one after the other, `times` in a pass.
-
-    `pipe` is the unit that executes them: fp32, int, memory. Of memory accesses the counts are those of one request,
-    averaged, `passes` those of L1; `dram_share` and `l2_share` are the parts of the loads that come from there, the
-    rest hits in L1. `waits` for all loads before it.
-    """
-
-    name: str
-    pipe: str
-    times: float = 1.0
-    waits: bool = False
-    is_load: bool = False
-    is_store: bool = False
-    is_shared: bool = False
-    is_barrier: bool = False
-    width_bytes: int = 0
-    sectors: float = 0.0
-    sectors_ideal: float = 0.0
-    lines: float = 0.0
-    passes: float = 0.0
-    wavefronts: float = 0.0
-    wavefronts_ideal: float = 0.0
-    dram_share: float = 1.0
-    l2_share: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,47 +101,9 @@ class Cost:
     assumed: tuple[str, ...] = ()
 
 
-def load(
-    name: str, offsets: Lanes, width: int, *, times: float = 1.0, dram_share: float = 1.0, l2_share: float = 0.0
-) -> Step:
-    """Loads from global memory; `offsets` are byte addresses [n, 32] of typical requests."""
-    return _access_global(name, offsets, width, times, (dram_share, l2_share), is_store=False)
-
-
-def store(name: str, offsets: Lanes, width: int, *, times: float = 1.0, dram_share: float = 1.0) -> Step:
-    """Stores to global memory; `offsets` are byte addresses [n, 32] of typical requests."""
-    return _access_global(name, offsets, width, times, (dram_share, 1 - dram_share), is_store=True)
-
-
-def shared(name: str, offsets: Lanes, width: int, *, operation: str = "load", times: float = 1.0) -> Step:
-    """Accesses to shared memory; `offsets` are byte addresses [n, 32] of typical requests."""
-    counts = count_shared(offsets, width, operation)
-    return Step(
-        name,
-        "memory",
-        times,
-        is_load=operation.endswith("load"),
-        is_store=operation.endswith("store"),
-        is_shared=True,
-        width_bytes=width,
-        wavefronts=float(counts.wavefronts_hardware.mean()),
-        wavefronts_ideal=float(counts.wavefronts_ideal.mean()),
-    )
-
-
-def work(name: str, times: float, *, pipe: str = "int", waits: bool = False) -> Step:
-    """Instructions that touch no memory."""
-    return Step(name, pipe, times, waits=waits)
-
-
-def barrier() -> Step:
-    """A block's warps wait for each other, and for their loads."""
-    return Step("barrier", "int", waits=True, is_barrier=True)
-
-
 def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
     """What the plan costs; raises `ArgumentError` where its block cannot be resident."""
-    spec = load_device(device) if isinstance(device, str) else device
+    spec = load_device(device)
     held = occupancy(plan.threads_per_block, plan.registers, plan.shared_bytes, device=spec)
     waves = count_waves(plan.blocks, held.blocks_per_sm, spec.sm_count)
     pace, assumed = _find_pace(spec)
@@ -187,9 +118,8 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
     for times, blocks, sms in kinds:
         for steps, passes, repeats in ((plan.once, 1.0, False), (plan.loop, plan.passes, True)):
             if steps and passes:
-                walk, bound, pass_ns = _walk(
-                    steps, blocks * held.warps_per_block, sms, held, spec, pace, repeats=repeats
-                )
+                warps = blocks * held.warps_per_block
+                walk, bound, pass_ns = _walk(steps, warps, sms, held.warps_per_block, spec, pace, repeats=repeats)
                 bounds[bound] = bounds.get(bound, 0.0) + times * passes * pass_ns
                 walks.append(walk)
     parts = {
@@ -220,27 +150,6 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
     )
 
 
-def _access_global(
-    name: str, offsets: Lanes, width: int, times: float, shares: tuple[float, float], *, is_store: bool
-) -> Step:
-    counts = count_global(offsets, width)
-    active = np.ones(offsets.shape, dtype=np.bool_)
-    return Step(
-        name,
-        "memory",
-        times,
-        is_load=not is_store,
-        is_store=is_store,
-        width_bytes=width,
-        sectors=float(counts.sectors.mean()),
-        sectors_ideal=float(counts.sectors_ideal.mean()),
-        lines=float(counts.tag_requests.mean()),
-        passes=float(np.minimum(counts.tag_requests, count_passes(offsets, active, width)).mean()),
-        dram_share=shares[0],
-        l2_share=shares[1],
-    )
-
-
 def _find_pace(device: DeviceSpec) -> tuple[PaceBehaviour, tuple[str, ...]]:
     if device.pace is not None:
         return device.pace, ()
@@ -250,30 +159,40 @@ def _find_pace(device: DeviceSpec) -> tuple[PaceBehaviour, tuple[str, ...]]:
     return lender.pace, (f"times of launches, blocks and stores from {lender.id}",)
 
 
+@lru_cache(maxsize=2048)
 def _walk(
-    steps: Sequence[Step],
+    steps: tuple[Step, ...],
     warps: int,
     sms: int,
-    held: Occupancy,
+    warps_per_block: int,
     device: DeviceSpec,
     pace: PaceBehaviour,
     *,
     repeats: bool,
 ) -> tuple[Concurrency, str, float]:
-    """The walk of the warps of an SM through one pass, what holds them up, and how long it takes."""
+    """The walk of the warps of an SM through one pass, what holds them up, and how long it takes.
+
+    It depends on a problem's size through the steps only, so that looking at other sizes repeats it.
+    """
     slots = [slot for step in steps for slot in _list_slots(step)]
+    issued = sum(max(1, round(step.times)) for step in steps)
     cycles_per_ns = device.boost_mhz / 1000
     if not repeats:
         slots = [Slot(round(pace.block_turnaround_ns * cycles_per_ns)), *slots]
+    schedulers = require_capability(device).sub_partitions
     walk = estimate_concurrency(
-        Schedule(tuple(slots), repeats), warps, device, warps_per_block=held.warps_per_block, sm_count=sms
+        Schedule(tuple(slots), repeats),
+        warps,
+        device,
+        warps_per_block=warps_per_block,
+        sm_count=sms,
+        pipe_cycles=-(-warps // schedulers) * issued,
     )
     pipes = _count_pipes(steps, device, pace)
     busiest = max(pipes, key=lambda name: pipes[name], default="issue")
     pipe_ns = warps * pipes.get(busiest, 0.0) / cycles_per_ns
     pass_ns = max(walk.pass_ns, pipe_ns)
     if busiest in _DATA_PIPES:
-        schedulers = require_capability(device).sub_partitions
         pass_ns += min(walk.pass_ns, pipe_ns) / max(1.0, warps / schedulers)
     if pipe_ns >= walk.pass_ns:
         return walk, busiest, pass_ns
@@ -295,16 +214,26 @@ def _list_slots(step: Step) -> list[Slot]:
     sets = None
     if step.is_load:
         sets = _RESULTS if step.is_shared or hits else _LOADS
-    count = max(1, round(step.times))
+    count, stall = max(1, round(step.times)), _STALL_CYCLES
+    if access is not None and step.dram_share == 0 and count > _MOST_DRAWN:
+        # Any of several that the L2 may answer makes the warp wait: one draw stands for them.
+        each = count / _MOST_DRAWN
+        count, stall = _MOST_DRAWN, round(_STALL_CYCLES * each)
+        access = replace(
+            access, request_bytes=access.request_bytes * each, l2_share=1 - (1 - min(1.0, access.l2_share)) ** each
+        )
     one = Slot(
-        _STALL_CYCLES,
+        stall,
         sets=sets,
         load=access if step.is_load else None,
         store=access if step.is_store else None,
     )
-    # Of results that arrive in order only the last is waited for.
-    plain = one if access is not None else Slot(_STALL_CYCLES)
-    slots = [*[plain] * (count - 1), one]
+    if access is not None:
+        slots = [one] * count
+    else:
+        # Of results that arrive in order only the last is waited for: those before are time, and one slot.
+        before = [Slot(_STALL_CYCLES * (count - 1))] if count > 1 else []
+        slots = [*before, one]
     slots[0] = replace(slots[0], waits_for=waits, is_block_barrier=step.is_barrier)
     return slots
 
@@ -320,7 +249,9 @@ def _count_pipes(steps: Sequence[Step], device: DeviceSpec, pace: PaceBehaviour)
     pipes: dict[str, float] = {}
     for step in steps:
         width = lanes.get(step.pipe)
-        if width:
+        if step.pipe_cycles:
+            pipes[step.pipe] = pipes.get(step.pipe, 0.0) + step.times * step.pipe_cycles
+        elif width:
             pipes[step.pipe] = pipes.get(step.pipe, 0.0) + step.times * WARP_LANES / width
         passes = step.wavefronts + step.passes
         if passes:

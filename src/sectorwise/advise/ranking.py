@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from sectorwise.advise.crossovers import Crossover
     from sectorwise.advise.plan import Cost
 
 EQUAL: Final = 1.05
@@ -41,7 +42,8 @@ class Ranking(Generic[C]):
     """Candidates, the fastest first, without the reference, which is no candidate but the limit.
 
     `equal` are the names of those within 5 % of the winner, itself included; `reasons` says of each other why not,
-    `details` more of each.
+    `details` more of each, and
+    `crossovers` at which sizes another is the fastest.
     """
 
     title: str
@@ -50,6 +52,7 @@ class Ranking(Generic[C]):
     reasons: tuple[tuple[str, str], ...]
     reference: C | None = None
     details: tuple[str, ...] = ()
+    crossovers: tuple[Crossover, ...] = ()
     notes: tuple[str, ...] = ()
     assumed: tuple[str, ...] = field(default=())
 
@@ -91,6 +94,7 @@ class Ranking(Generic[C]):
         lines = [*(f"  {detail}" for detail in self.details), *([""] if self.details else [])]
         lines += [f"  {names}: equal within 5 %" if len(self.equal) > 1 else f"  {names} is the fastest"]
         lines += [f"  {name}: {reason}" for name, reason in self.reasons]
+        lines += [f"  {each}" for each in self.crossovers]
         lines += [f"  {note}" for note in self.notes]
         lines += [f"  assumed: {text}" for text in self.assumed]
         lines += ["", *LEGEND]
@@ -111,6 +115,7 @@ def rank(
     reason: Callable[[C, C], str],
     reference: str | None = None,
     detail: Callable[[C], str] | None = None,
+    crossovers: tuple[Crossover, ...] = (),
     notes: tuple[str, ...] = (),
 ) -> Ranking[C]:
     """The ranking of candidates by time; `reason(winner, loser)` says why one loses, `detail` more of each."""
@@ -125,6 +130,7 @@ def rank(
         reasons=tuple((each.name, reason(winner, each)) for each in ordered if each not in equal),
         reference=limit,
         details=() if detail is None else tuple(f"{each.name}: {detail(each)}" for each in ordered),
+        crossovers=crossovers,
         notes=notes,
         assumed=winner.cost.assumed,
     )

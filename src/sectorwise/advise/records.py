@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from sectorwise.advise.plan import SECTOR_BYTES, WARP_LANES, Plan, Step, estimate, load, store, work
+from sectorwise.advise.plan import Plan, estimate
 from sectorwise.advise.ranking import Ranking, rank
+from sectorwise.advise.steps import SECTOR_BYTES, WARP_LANES, Step, load, store, work
 from sectorwise.counting.patterns import count_distinct
 from sectorwise.device import load_device
 from sectorwise.errors import ArgumentError
-from sectorwise.layout.reader import open_reader, suggest
+from sectorwise.layout.reader import open_reader, read_number, suggest
 from sectorwise.model.latency import MEASURED_DEVICE
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.advise.plan import Cost
-    from sectorwise.layout.reader import Reader
+    from sectorwise.tokens import Cursor
 
     Lanes = npt.NDArray[np.int64]
 
@@ -140,7 +141,7 @@ def advise_records(
     if pattern not in ACCESSES:
         raise ArgumentError(f"access must be stream or random, got {pattern!r}")
     if not WARP_LANES <= elements <= 1 << 36:
-        raise ArgumentError(f"elements is {elements}; it must be 32 to 64G")
+        raise ArgumentError(f"elements is {elements:,}; it must be 32 to 64G")
     kernels = [_find_fields(shape, text) for text in ([touch] if isinstance(touch, str) else touch)]
     layouts: list[tuple[str, int | None]] = [("array of structs", None), ("struct of arrays", elements)]
     layouts += [(f"blocks of {block}", block) for block in BLOCKS if block < elements]
@@ -153,7 +154,7 @@ def advise_records(
     )
 
 
-def _read_type(reader: Reader) -> tuple[int, int | None]:
+def _read_type(reader: Cursor) -> tuple[int, int | None]:
     token = reader.token
     if token.kind != "name" or token.text not in _TYPES:
         near = suggest(token.text, _TYPES) if token.kind == "name" else ""
@@ -162,7 +163,7 @@ def _read_type(reader: Reader) -> tuple[int, int | None]:
     if not reader.accept("["):
         return _TYPES[token.text], None
     count_token = reader.token
-    count = reader.read_number("the number of elements")
+    count = read_number(reader, "the number of elements")
     if not 1 <= count <= _MOST_FIELDS:
         raise reader.error(f"expected 1 to {_MOST_FIELDS} elements, got {count}", count_token)
     reader.expect("]")
@@ -171,12 +172,11 @@ def _read_type(reader: Reader) -> tuple[int, int | None]:
 
 def _find_fields(record: Record, text: str) -> tuple[Field, ...]:
     names = [name.strip() for name in text.split(",")]
+    if "" in names:
+        raise ArgumentError(f"touch: {text!r} names no field, or leaves one out; write x,y, or * for all")
     if names == ["*"]:
         return record.fields
-    found = tuple(dict.fromkeys(record.find(name) for name in names))
-    if not found:
-        raise ArgumentError("touch names no field")
-    return found
+    return tuple(dict.fromkeys(record.find(name) for name in names))
 
 
 def _name_kernels(kernels: Sequence[tuple[Field, ...]]) -> str:

@@ -186,7 +186,8 @@ def make_table(name: str, device: str = "h200") -> Table:
     """The table of that name: access-patterns, tiling or devices; raises `ArgumentError` with the nearest."""
     if name not in TABLES:
         raise ArgumentError(f"there is no table '{name}'{suggest(name, TABLES)}")
-    return TABLES[name](device)
+    # That of devices has all of them; one that does not exist is refused all the same.
+    return TABLES[name](load_device(device).id)
 
 
 def _write_global(name: str, cost: AccessCost) -> tuple[str, ...]:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import math
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product as combine
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.advise.ranking import EQUAL
 from sectorwise.advise.tabulate import make_dataframe, make_records, write_size, write_table, write_time
-from sectorwise.advise.tile import Product, TileCost, find_excess, judge, make_product, make_tile
+from sectorwise.advise.tile import TileCost, find_excess, judge
+from sectorwise.advise.tile_shapes import Product, make_product, make_tile
+from sectorwise.advise.untiled import judge_untiled
 from sectorwise.device import require_capability
 from sectorwise.errors import ArgumentError, SectorwiseError
 from sectorwise.findings import show
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
+
+    from sectorwise.advise.plan import Cost
 
 _SIDES: Final = (16, 32, 64, 128, 256)
 _DEPTHS_BYTES: Final = (64, 128)
@@ -26,22 +31,34 @@ _STAGES: Final = (2, 3, 4, 5)
 _SPLITS: Final = (1, 2, 4, 8)
 _LANE_TILES: Final = ((4, 4), (8, 4), (8, 8))
 _SHOWN: Final = 8
+_EVEN: Final = 0.97
+"""Of the rounds that are begun: where waves are fuller, there is nothing to share out."""
 
 
 @dataclass(frozen=True, slots=True)
 class TilePlan:
-    """Tiles of a product, the fastest first, one for each block size; `larger` are the winner's next larger ones."""
+    """Tiles of a product, the fastest first, one for each block size.
+
+    `larger` are the winner's next larger ones, `untiled` is what the product costs without tiles.
+    """
 
     title: str
     candidates: tuple[TileCost, ...]
     larger: tuple[tuple[TileCost, str], ...]
     notes: tuple[str, ...]
     assumed: tuple[str, ...]
+    untiled: tuple[Cost, ...] = ()
 
     @property
     def winner(self) -> TileCost:
         """The fastest."""
         return self.candidates[0]
+
+    def _write_untiled(self, cost: Cost) -> str:
+        times = cost.time_ns / (self.winner.time_ns or cost.time_ns)
+        sectors = f"{cost.sectors_per_request:.3g} sectors a request"
+        slow = f"{write_time(cost.time_ns)}, {times:.3g} times the time, held up by {cost.bound}"
+        return f"  {cost.name} ({_LANES_OF[cost.name]}; no tile): {sectors}, {slow}"
 
     def to_records(self) -> list[dict[str, object]]:
         """A record for each candidate."""
@@ -63,6 +80,9 @@ class TilePlan:
             ridge = f"{verdict} the ridge of {level.ridge:.4g}"
             lines.append(f"  {level.level}: {level.intensity:.4g} operations a byte, {ridge}")
         lines += [f"  {each.name} loses: {reason}" for each, reason in self.larger]
+        lines += [self._write_untiled(each) for each in self.untiled]
+        if any(each.tile.streams for each in self.candidates[:_SHOWN]):
+            lines.append("  sk: stream-K, as many blocks as fit at once, each an equal part of all slices")
         lines += [f"  {note}" for note in self.notes]
         lines += [f"  assumed: {text}" for text in self.assumed]
         return "\n".join(
@@ -70,6 +90,7 @@ class TilePlan:
         )
 
 
+_LANES_OF: Final = {"naive": "lanes along rows of C", "swapped": "lanes down its columns, each with a row of A"}
 _HEADS: Final = ("BMxBNxBKxstages", "shared", "regs", "SM", "waves", "last", "flight", "DRAM", "time", "bound")
 
 
@@ -88,13 +109,14 @@ def plan_tiles(m: int, n: int, k: int, dtype: str = "fp16", *, device: str = "h2
             found[size] = cost
     if not found:
         raise ArgumentError(f"no tile of {dtype} fits {product.device.name}")
-    ordered = _order(list(found.values()))
+    ordered = _order([*found.values(), *_stream(product, found.values())])
     return TilePlan(
         title=f"C [{m:,}, {n:,}] = A [{m:,}, {k:,}] B [{k:,}, {n:,}], {product.dtype.name}, on {product.device.id}",
         candidates=ordered,
         larger=tuple(_judge_larger(product, ordered[0])),
         notes=_conclude(product, ordered[0]),
         assumed=_assume(product),
+        untiled=judge_untiled(product),
     )
 
 
@@ -133,7 +155,7 @@ def judge_tile(
 def _require_fit(product: Product, sizes: tuple[int, int, int, int], excess: tuple[str, ...]) -> None:
     if excess:
         bm, bn, bk, stages = sizes
-        slices = round((bm + bn) * bk * product.element_bytes) * stages
+        slices = product.slice_bytes(bm, bn, bk) * stages
         rest = "" if any("slices" in text for text in excess) else f"; its slices take {slices:,} B"
         raise ArgumentError(
             f"a tile of {bm}x{bn}x{bk}x{stages} fits no SM of {product.device.name} ({product.device.id}): "
@@ -142,7 +164,7 @@ def _require_fit(product: Product, sizes: tuple[int, int, int, int], excess: tup
 
 
 def _try_all(product: Product) -> list[TileCost]:
-    depths = [round(depth / product.element_bytes) for depth in _DEPTHS_BYTES]
+    depths = [round(depth / product.a_bytes) for depth in _DEPTHS_BYTES]
     if not product.uses_tensor_cores:
         depths = [8, 16, 32]
     costs = []
@@ -168,6 +190,13 @@ def _try(
         return judge(product, make_tile(product, sizes, thread=thread, split=split))
     except SectorwiseError:
         return None
+
+
+def _stream(product: Product, costs: Iterable[TileCost]) -> list[TileCost]:
+    """The same tiles by as many blocks as fit at once, which share all slices out evenly, where they were uneven."""
+    uneven = [cost.tile for cost in costs if cost.tile.split > 1 or cost.waves < math.ceil(cost.waves) * _EVEN]
+    streams = (judge(product, replace(tile, split=1, streams=True)) for tile in uneven)
+    return [cost for cost in streams if cost.time_ns is not None]
 
 
 def _order(costs: list[TileCost]) -> tuple[TileCost, ...]:
@@ -214,30 +243,26 @@ def _explain(winner: TileCost, larger: TileCost) -> str:
 
 
 def _conclude(product: Product, winner: TileCost) -> tuple[str, ...]:
-    element = product.element_bytes
-    peak = product.roofline.peak(product.dtype.peak)
-    side = element * peak / product.device.memory_bandwidth_gbs
-    whole = round(side)
-    slices = 2 * whole * 64 * element
+    peak = product.operations_per_ns
+    ridge = peak / product.device.memory_bandwidth_gbs
+    whole = round(ridge * (product.a_bytes + product.b_bytes) / 2)
+    slices = product.slice_bytes(whole, whole, 64)
     registers = 4 * require_capability(product.device).regs_per_sm
     warp, sm = winner.tile.warp, winner.accumulator_bytes
-    ridge = side / element
     reached = f"{winner.tflops:.4g} of {peak / 1000:.4g} TFLOP/s"
     notes = [
         f"{reached}; {winner.tile.threads} threads, warp tile {warp[0]}x{warp[1]}, an accumulator of {sm:,} B",
         f"a square tile at the DRAM ridge ({ridge:.4g} operations a byte by the datasheet) is T = {whole}",
-        *_judge_whole(whole, registers, slices),
+        *_judge_whole(whole, registers, slices, product.sum_bytes),
     ]
-    rounds = -(-winner.blocks // max(1, winner.blocks_per_sm * product.device.sm_count))
-    if rounds > winner.waves * 1.03 and winner.tile.split == 1:
-        saved = 100 * (1 - winner.waves / rounds)
-        notes.append(f"stream-K would share out the last wave: up to {saved:.3g} % less")
+    if product.a_bytes != product.b_bytes:
+        notes.append("weights of 4 bits are decoded to the halves of A on their way into registers")
     return tuple(notes)
 
 
-def _judge_whole(side: int, registers_bytes: int, slices_bytes: float) -> tuple[str, str]:
+def _judge_whole(side: int, registers_bytes: int, slices_bytes: float, sum_bytes: int) -> tuple[str, str]:
     """Whether the tile at the DRAM ridge would fit an SM, and why not."""
-    accumulator = side * side * 4
+    accumulator = side * side * sum_bytes
     held = f"the accumulator of T = {side} takes {write_size(accumulator)}; an SM's registers are"
     if accumulator > registers_bytes:
         verdict = "so it does not fit"

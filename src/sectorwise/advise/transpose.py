@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from sectorwise.advise.dtypes import find_width
-from sectorwise.advise.plan import Plan, Step, barrier, estimate, load, shared, store, work
+from sectorwise.advise.plan import Plan, estimate
 from sectorwise.advise.ranking import Ranking, rank
+from sectorwise.advise.steps import Step, barrier, load, shared, store, work
 from sectorwise.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 TILE: Final = 32
 _ROWS: Final = 8
+_MOST_EXTENT: Final = 1 << 24
 _THREADS: Final = TILE * _ROWS
 _REGISTERS: Final = {"naive": 16, "copy": 20, "tile": 28}
 _VECTOR_BYTES: Final = 16
@@ -50,8 +52,10 @@ def advise_transpose(rows: int, columns: int, dtype: str = "f32", *, device: str
     tile[32][33]
     """
     for name, extent in (("rows", rows), ("columns", columns)):
-        if extent < TILE or extent % TILE:
-            raise ArgumentError(f"{name} is {extent}; the tiles here take multiples of {TILE}")
+        if not TILE <= extent <= _MOST_EXTENT or extent % TILE:
+            raise ArgumentError(
+                f"{name} is {extent:,}; the tiles here take multiples of {TILE}, from {TILE} to {_MOST_EXTENT:,}"
+            )
     width = find_width(dtype)
     ways = [
         _straight("copy (the limit)", rows, columns, width, device, transposed=False),

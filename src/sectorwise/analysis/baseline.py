@@ -7,11 +7,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from sectorwise.analysis.identity import Identity, identify_findings
+from sectorwise.analysis.identity import Identity, identify_findings, name_launch
 from sectorwise.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
     from sectorwise.analysis.data import Analysis, FindingReport
@@ -39,9 +39,13 @@ class Worsening:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What got worse since a baseline, and what may be why: the compiler or the source changed, or neither."""
+    """What got worse since a baseline, and what may be why: the compiler or the source changed, or neither.
+
+    `better` are the accepted findings that are gone or cost less.
+    """
 
     worse: tuple[Worsening, ...]
+    better: tuple[Identity, ...]
     compiler_changed: str | None
     """`NVRTC 12.9 -> NVRTC 13.0`; None where it did not."""
     source_changed: bool
@@ -107,21 +111,47 @@ def read_baseline(path: Path) -> Baseline:
         raise ArgumentError(f"{path} is no whole baseline: {type(error).__name__}: {error}") from None
 
 
-def compare(analysis: Analysis, baseline: Baseline) -> Comparison:
-    """What is new or dearer in `analysis` than in the baseline."""
+def compare(analysis: Analysis, baseline: Baseline, codes: Collection[str] | None = None) -> Comparison:
+    """What is new or dearer in `analysis` than in the baseline, and what is gone or cheaper.
+
+    A finding whose line was edited takes the place of one of its rule that is gone from the same launch, if it costs
+    no more. Launches that were not analysed, and rules other than `codes`, where these are given, are not gone.
+    """
+    found = {identity: finding for identity, _, finding in identify_findings(analysis)}
+    launches = {name_launch(kernel) for kernel in analysis.kernels}
+    gone = {
+        identity: excess
+        for identity, excess in baseline.excess.items()
+        if identity not in found
+        and (identity.kernel, identity.launch) in launches
+        and (codes is None or identity.code in codes)
+    }
+    better: list[Identity] = []
     worse = []
-    for identity, _, finding in identify_findings(analysis):
+    for identity, finding in found.items():
         before, after = baseline.excess.get(identity), _excess(finding)
+        if before is None and (former := _find_former(identity, after, gone)) is not None:
+            before = gone.pop(former)
         if before is None or after > before:
             worse.append(Worsening(finding, before, after))
+        elif after < before:
+            better.append(identity)
     compiler = analysis.tool.compiler
     changed = None if compiler == baseline.compiler else f"{baseline.compiler} -> {compiler}"
-    return Comparison(tuple(worse), changed, _hash(analysis) != baseline.source_hash)
+    return Comparison(tuple(worse), (*better, *gone), changed, _hash(analysis) != baseline.source_hash)
+
+
+def _find_former(identity: Identity, excess: float, gone: Mapping[Identity, float]) -> Identity | None:
+    """What a finding may have been before its line was edited: of those that cost no less, the cheapest."""
+    wanted = (identity.kernel, identity.launch, identity.code)
+    alike = [each for each in gone if (each.kernel, each.launch, each.code) == wanted and gone[each] >= excess]
+    return min(alike, key=lambda each: (gone[each], each), default=None)
 
 
 def _excess(finding: FindingReport) -> float:
+    """How far a finding's number is from what it could be: above it, as sectors are, or below, as active lanes are."""
     evidence = finding.evidence
-    return 0 if evidence is None else evidence.real - (evidence.ideal or 0)
+    return 0 if evidence is None else abs(evidence.real - (evidence.ideal or 0))
 
 
 def _read_identity(row: dict[str, Any]) -> Identity:

@@ -51,12 +51,18 @@ def identify_findings(analysis: Analysis) -> list[tuple[Identity, KernelAnalysis
     return identified
 
 
+def name_launch(kernel: KernelAnalysis) -> tuple[str, str]:
+    """By what a launch is known: its kernel, and its case or shape."""
+    shape = f"{_write_extent(kernel.launch.grid)} {_write_extent(kernel.launch.block)}"
+    return kernel.name, kernel.case or shape
+
+
 def _identify(kernel: KernelAnalysis, finding: FindingReport, texts: Mapping[str, str]) -> Identity:
     place = finding.location
-    shape = f"{_write_extent(kernel.launch.grid)} {_write_extent(kernel.launch.block)}"
+    name, launch = name_launch(kernel)
     return Identity(
-        kernel=kernel.name,
-        launch=kernel.case or shape,
+        kernel=name,
+        launch=launch,
         code=finding.code,
         line="" if place is None else _read_line(place, texts),
         inlined=() if place is None else tuple(_read_line(caller, texts) for caller in place.inlined_at),

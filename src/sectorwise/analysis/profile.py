@@ -66,10 +66,25 @@ class ProfiledLaunch:
 
 
 @dataclass(frozen=True, slots=True)
+class ProfiledText:
+    """The text of a source file: out of the report, or of a file of this machine, which may have changed since.
+
+    `found_at` is the path of that file, None where the report holds the text.
+    """
+
+    lines: tuple[str, ...]
+    found_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Profile:
-    """A profiler's report: its file as it was named, what read it, and its launches in their order."""
+    """A profiler's report: its file as it was named, what read it, and its launches in their order.
+
+    `texts` has the source files that locations name, as far as their text was found.
+    """
 
     schema: str
     source: str
     reader: str
     launches: tuple[ProfiledLaunch, ...]
+    texts: Mapping[str, ProfiledText] = field(default_factory=dict, repr=False, metadata=_KEPT_HERE)

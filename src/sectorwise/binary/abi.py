@@ -7,7 +7,7 @@ address, ...), and `tests/binary/test_abi.py` compiles the probes again for ever
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sectorwise.errors import UnsupportedDeviceError
 
@@ -80,23 +80,7 @@ _SM_75 = DriverConstants(
     parameter_window_start=0x0,
 )
 
-_SM_80 = DriverConstants(
-    block_dimensions=0x0,
-    grid_dimensions=0xC,
-    shared_window=0x18,
-    local_window=0x20,
-    stack_pointer=0x28,
-    dynamic_shared_bytes=0x2C,
-    grid_number=0x30,
-    parameter_window=0x40,
-    constant_window=0x50,
-    environment=0x88,
-    multiprocessors=0x10C,
-    reserved_shared_bytes=0x114,
-    descriptor=0x118,
-    parameters=0x160,
-    parameter_window_start=0x0,
-)
+_SM_80 = replace(_SM_75, reserved_shared_bytes=0x114, descriptor=0x118)
 
 _SM_90 = DriverConstants(
     block_dimensions=0x0,

@@ -46,7 +46,9 @@ class _Module:
 
 
 def read_cubin(data: bytes, origin: str, only: tuple[str, ...] = ()) -> Cubin:
-    """Read the kernels of a cubin, those with the symbols `only` if there are any; `origin` is what errors call it.
+    """Read the kernels of a cubin, those with the symbols `only` alone if all of these are there.
+
+    `origin` is what errors call the cubin.
 
     Raises:
         CorruptBinaryError: the bytes are no sound cubin; the text names the byte offset.
@@ -56,9 +58,13 @@ def read_cubin(data: bytes, origin: str, only: tuple[str, ...] = ()) -> Cubin:
     image = read_elf(data, origin)
     number = read_target_number(image)
     _refuse_unsupported(image, number)
-    kernels = [symbol for symbol in image.symbols if symbol.is_kernel and (not only or symbol.name in only)]
+    found = [symbol for symbol in image.symbols if symbol.is_kernel]
+    kernels = [symbol for symbol in found if symbol.name in only]
+    if len(kernels) == len(found) or not {symbol.name for symbol in kernels}.issuperset(only):
+        kernels = []
+    wanted = _list_wanted(image, kernels)
+    kernels = kernels or found
     code = [_code_of(image, kernel) for kernel in kernels]
-    wanted = _list_wanted(image, kernels) if only else ()
     code_offset = min((section.file_offset for section in code), default=0)
     listing = read_listing(disassemble(data, origin, code_offset, wanted))
     target = listing.target or f"sm_{number}"
@@ -78,7 +84,12 @@ def read_cubin(data: bytes, origin: str, only: tuple[str, ...] = ()) -> Cubin:
 
 
 def _list_wanted(image: ElfImage, kernels: list[Symbol]) -> tuple[int, ...]:
-    """Return the symbols of the functions to be disassembled: these kernels, and functions in sections of their own."""
+    """Return the symbols of the functions to be disassembled: these kernels, and functions in sections of their own.
+
+    None where there are no kernels: then all are.
+    """
+    if not kernels:
+        return ()
     of_kernels = {symbol.section for symbol in image.symbols if symbol.is_kernel}
     functions = [symbol for symbol in image.symbols if symbol.kind == SYMBOL_FUNCTION and symbol.section > 0]
     shared = [symbol.index for symbol in functions if symbol.section not in of_kernels]

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 ZERO_REGISTER = 255
 """Index of RZ, and of URZ whatever its number in the encoding: reads as zero, writes are dropped."""
 
+RETURN_PLACE = 504
+"""Index of the lower word of Rpc, which RPCMOV moves to and from; the upper one follows. No register has it."""
+
 TRUE_PREDICATE = 7
 """Index of PT and UPT: reads as true, writes are dropped."""
 

@@ -14,15 +14,9 @@ from sectorwise.binary.ir import Parameter
 
 _FORMAT_SIZED = 4
 _FORMATS = frozenset({1, 2, 3})
-_MAX_THREADS = 0x05
-_PARAMETER_BANK = 0x0A
-_REQUIRED_THREADS = 0x10
 _FRAME_BYTES = 0x11
 _STACK_BYTES = 0x12
-_PARAMETER = 0x17
 _REGISTERS = 0x2F
-_CLUSTER = 0x3D
-_BARRIERS = 0x4C
 _PARAMETER_LAYOUT = struct.Struct("<IHHI")
 _BANK_LAYOUT = struct.Struct("<IHH")
 _PAIR_LAYOUT = struct.Struct("<II")
@@ -32,7 +26,6 @@ _UNKNOWN = 0xFFFFFFFF
 """What compilers before 12.8 write for the stack of a function that recurs."""
 _MOST_REGISTERS = 255
 _MOST_LOCAL_BYTES = 1 << 20
-_MOST_BANK_BYTES = 1 << 16
 _MOST_THREADS = 1024
 
 
@@ -100,21 +93,21 @@ def read_kernel_table(image: ElfImage, kernel: str) -> KernelTable:
     section = image.section_named(f".nv.info.{kernel}")
     for attribute in _read_attributes(image, section) if section else []:
         match attribute.code:
-            case 0x17:
+            case 0x17:  # a parameter
                 _, ordinal, offset, packed = _unpack(image, attribute, _PARAMETER_LAYOUT)
                 parameters.append(Parameter(ordinal, offset, packed >> _SIZE_SHIFT))
-            case 0x0A:
+            case 0x0A:  # where parameters begin in their constant bank
                 _, base, _ = _unpack(image, attribute, _BANK_LAYOUT)
-            case 0x05 | 0x10:
+            case 0x05 | 0x10:  # the most threads of a block, or its very threads
                 x, y, z = _unpack(image, attribute, _THREADS_LAYOUT)
                 max_threads = x * y * z
                 if not 0 < max_threads <= _MOST_THREADS:
                     why = f"a block of at most {x} x {y} x {z} threads is none that can be launched"
                     raise corrupt_at(image, attribute.file_offset, why)
-            case 0x3D:
+            case 0x3D:  # the blocks of a cluster
                 x, y, z = _unpack(image, attribute, _THREADS_LAYOUT)
                 cluster = (x, y, z)
-            case 0x4C:
+            case 0x4C:  # named barriers
                 barriers = attribute.value[0]
             case _:
                 pass

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from sectorwise.binary.ir import (
+    RETURN_PLACE,
     TRUE_PREDICATE,
     ZERO_REGISTER,
     Address,
@@ -138,6 +139,8 @@ def parse_operand(text: str) -> Operand:
         return Handle(found["kind"], _plain_register(found["register"]), offset, suffixes)
     if found := _ADDRESS_HALF.match(text):
         return AddressHalf(found["symbol"], is_high=found["half"] == "hi")
+    if text in ("Rpc", "Rpc.LO", "Rpc.HI"):
+        return Register(RETURN_PLACE + text.endswith("HI"))
     if _KEYWORD.match(text):
         return Keyword(text)
     return OtherOperand(text)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
+from itertools import product
+from math import exp, lgamma, log
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.errors import UnsupportedDeviceError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sectorwise.calibrate.measure import Reading
 
@@ -23,6 +25,10 @@ CALM: Final = 0.3
 STEADY_BUSY: Final = (0.35, 0.9)
 """Loads of the memory at which its queue shows: below it is noise, above it every reading errs."""
 
+WAYS: Final = (1, 2, 4, 8, 16, 32, 64)
+L1_KIB: Final = tuple(range(32, 264, 8))
+"""What an L1 may have: lines a set, and size."""
+
 LINES_OF_512_BYTES: Final = 4
 LANES: Final = 32
 
@@ -31,7 +37,9 @@ LANES: Final = 32
 class Constants:
     """What was measured on a GPU, in the words and units of `measurements`; clocks are those of the run.
 
-    `latency_cycles` are at `probabilities`; the addition on one address is of whole numbers.
+    `latency_cycles` are at `probabilities`; the addition on one address is of whole numbers. Of the caches there is
+    what times and places tell: sizes of groups of SMs, in the order in which they get blocks, and the ways of L1; none,
+    and None, where they were not measured. How requests merge takes a profiler.
     """
 
     l1_cycles: float
@@ -51,6 +59,8 @@ class Constants:
     lone_read_gbs: float
     same_address_ns: float
     atomic_sectors_per_ns: float
+    sm_groups: tuple[int, ...] = ()
+    l1_ways: int | None = None
 
 
 def fit_constants(readings: Iterable[Reading]) -> Constants:
@@ -88,6 +98,8 @@ def fit_constants(readings: Iterable[Reading]) -> Constants:
         lone_read_gbs=max(r.value for r in _all(found, "lone_block_gbs") if r.get("pitch_bytes") >= 128),
         same_address_ns=_pick(found, "add_ns_a_lane", mask=0),
         atomic_sectors_per_ns=1 / _all(found, "add_ns_a_lane")[-1].value,
+        sm_groups=find_groups([_list_places(found, kind) for kind in (0, 2)]) if found["block_sm"] else (),
+        l1_ways=_fit_ways(found, chase) if found["ring_cycles"] else None,
     )
 
 
@@ -101,6 +113,57 @@ def _fit_queue(found: Mapping[str, list[Reading]], read_gbs: float, idle_ns: flo
     if not services:
         raise UnsupportedDeviceError("calibrate found no load at which the memory slows down: was the GPU busy?")
     return median(services)
+
+
+def _list_places(found: Mapping[str, list[Reading]], kind: int) -> list[int]:
+    """The SM of each block of a launch."""
+    blocks = sorted(_select(found, "block_sm", {"kind": kind}), key=lambda reading: reading.get("block"))
+    return [round(reading.value) for reading in blocks]
+
+
+def find_groups(places: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Sizes of the groups of SMs that get their blocks together, in the order in which they do.
+
+    `places` are the SMs of the blocks of two launches. In the first an SM holds one block, so each SM comes once before
+    any comes again, group by group, and in a group by ascending number; in the second SMs hold many, and the groups
+    come in the order of all later launches.
+    """
+    alone, many = places
+    group_of: dict[int, int] = {}
+    group = last = -1
+    for sm in alone:
+        if sm in group_of:
+            break
+        group += sm < last or last < 0
+        group_of[sm] = group
+        last = sm
+    sizes = Counter(group_of.values())
+    return tuple(sizes[group] for group in dict.fromkeys(group_of[sm] for sm in many))
+
+
+def _fit_ways(found: Mapping[str, list[Reading]], chase: Mapping[int, float]) -> int:
+    """The ways of an L1 whose hits are most like those on rings of lines; its size is free."""
+    l1_cycles, l2_cycles = min(chase.values()), median(cycles for kib, cycles in chase.items() if 1024 <= kib <= 4096)
+    seen = {
+        reading.get("kib"): (l2_cycles - (reading.value - ADDRESS_CYCLES)) / (l2_cycles - l1_cycles)
+        for reading in _all(found, "ring_cycles")
+    }
+
+    def miss(candidate: tuple[int, int]) -> float:
+        ways, l1_kib = candidate
+        return sum((share - share_of_ring(kib, l1_kib, ways)) ** 2 for kib, share in seen.items())
+
+    return min(product(WAYS, L1_KIB), key=miss)[0]
+
+
+def share_of_ring(ring_kib: int, l1_kib: int, ways: int) -> float:
+    """The part of a ring's lines that hit where a hash spreads them over sets of so many ways.
+
+    Round and round, lines of a set that has too many push each other out, and all lines of other sets stay: those that
+    share their set with fewer than `ways` others.
+    """
+    mean = ways * ring_kib / l1_kib
+    return sum(exp(others * log(mean) - mean - lgamma(others + 1)) for others in range(ways))
 
 
 def _all(found: Mapping[str, list[Reading]], name: str) -> list[Reading]:

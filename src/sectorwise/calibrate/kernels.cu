@@ -17,6 +17,12 @@ extern "C" __global__ void fill_chain(unsigned* words, unsigned units, unsigned 
     words[i] = ((unsigned)(i / unit_words) * 1664525u + 12345u) & (units - 1);
 }
 
+// Units one after the other in a ring, each so many further on: of any number that has no divisor in common with `step`.
+extern "C" __global__ void fill_ring(unsigned* words, unsigned units, unsigned unit_words, unsigned step) {
+  for (Count i = blockIdx.x * (Count)blockDim.x + threadIdx.x; i < (Count)units * unit_words; i += (Count)gridDim.x * blockDim.x)
+    words[i] = ((unsigned)(i / unit_words) + step) % units;
+}
+
 template <class Word>
 __device__ inline unsigned first_word(Word v) { return *(unsigned*)&v; }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from math import gcd
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.calibrate.driver import Gpu, Shape, allocate, clear, load_module, make_launch, read_back, time_launch
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 STREAM_BYTES: Final = 4 << 30
 UNIT_BYTES: Final = 512
+LINE_BYTES: Final = 128
+RING_KIB: Final = (64, 96, 112, 128, 144, 160, 176, 192, 208, 216, 224, 232, 240, 248, 256, 272, 288, 320, 384)
+"""Around the sizes that L1 has on one device or another."""
+
 UNITS: Final = 1 << 22
 """Two gigabytes of them: far above any L2."""
 
@@ -85,6 +90,7 @@ def measure(gpu: Gpu, cubin: bytes) -> Iterator[Reading]:
     )
     for part in (
         _measure_latencies,
+        _measure_rings,
         _measure_steps,
         _measure_loaded,
         _measure_loops,
@@ -127,6 +133,17 @@ def _measure_latencies(bench: _Bench) -> Iterator[Reading]:
         where = (bench.units, units - 1, UNIT_BYTES // 4)
         bench.prepare("chase_cached", Shape(1, 32), *where, steps, bench.result)()
         yield Reading("chase_cycles", (("kib", size_kib),), bench.read_result()[0] / steps)
+
+
+def _measure_rings(bench: _Bench) -> Iterator[Reading]:
+    """One warp goes round ever more lines, in the same order each time: how many of them its L1 still has."""
+    for size_kib in RING_KIB:
+        units = size_kib * 1024 // LINE_BYTES
+        step = next(each for each in range(round(0.618 * units), units) if gcd(each, units) == 1)
+        bench.prepare("fill_ring", Shape(64, 256), bench.units, units, LINE_BYTES // 4, step)()
+        steps = 8 * units
+        bench.prepare("chase_cached", Shape(1, 32), bench.units, units - 1, LINE_BYTES // 4, steps, bench.result)()
+        yield Reading("ring_cycles", (("kib", size_kib),), bench.read_result()[0] / steps)
 
 
 def _measure_steps(bench: _Bench) -> Iterator[Reading]:

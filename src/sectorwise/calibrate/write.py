@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 from sectorwise.device import list_devices, read_device_data
@@ -53,6 +54,7 @@ def write_device(gpu: Gpu, constants: Constants) -> str:
             {"operation": "read", "gbs": round(constants.read_gbs), "source": SOURCE},
         ],
         "memory_timing": _write_timing(constants, data),
+        "caches": _write_caches(constants),
         "pace": _write_pace(constants, _find_pace()),
         "sources": data["sources"] | {SOURCE: {"title": title, "basis": "measured"}},
         "notes": [*data.get("notes", ()), f"what was not measured is that of {base}"],
@@ -70,6 +72,17 @@ def _write_timing(constants: Constants, data: Mapping[str, Any]) -> dict[str, An
         "queue_span_bytes": data.get("memory_timing", {}).get("queue_span_bytes", 256),
         "queue_service_ns": round(constants.queue_service_ns, 1),
     }
+
+
+def _write_caches(constants: Constants) -> dict[str, Any]:
+    """The caches; what only a profiler sees is that of the device whose caches are known."""
+    known = next(device.caches for device in list_devices() if device.caches is not None)
+    caches = {each.name: getattr(known, each.name) for each in fields(known)} | {"source": SOURCE}
+    if constants.sm_groups:
+        caches["sm_groups"] = list(constants.sm_groups)
+    if constants.l1_ways is not None:
+        caches["l1_ways"] = constants.l1_ways
+    return caches
 
 
 def _write_pace(constants: Constants, base: PaceBehaviour) -> dict[str, Any]:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from sectorwise.advise.access import OPERATIONS, SPACES, access_cpu
 from sectorwise.advise.access import access as find_access
+from sectorwise.cli import options
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.report.access import render, render_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.command()
@@ -23,10 +27,8 @@ from sectorwise.report.access import render, render_json
 @click.option("--warps", type=int, default=1, show_default=True, metavar="N", help="Sum over so many warps.")
 @click.option("--block", type=int, default=0, show_default=True, metavar="N", help="The value of `block`.")
 @click.option("--cpu", "count", type=int, metavar="N", help="N accesses of one CPU core instead: lines of 64 bytes.")
-@click.option(
-    "--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True, help="Output."
-)
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write there.")
+@options.form(["terminal", "json"])
+@options.output
 def access(
     where: str,
     width: int,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,12 +11,14 @@ import click
 from sectorwise.advise.gemv import LAYOUTS, advise_gemv
 from sectorwise.advise.records import ACCESSES, advise_records
 from sectorwise.advise.transpose import advise_transpose
+from sectorwise.cli import options
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.errors import ArgumentError
 from sectorwise.report.advice import render, render_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from sectorwise.advise.ranking import Ranking
 
@@ -41,21 +42,12 @@ def parse_shape(text: str, name: str) -> tuple[int, int]:
 
 
 def _add_output(command: Callable[..., None]) -> Callable[..., None]:
-    options = (
+    added = (
         click.option("--device", default="h200", show_default=True, metavar="NAME", help="As of `sectorwise check`."),
-        click.option(
-            "--format",
-            "form",
-            type=click.Choice(["terminal", "json"]),
-            default="terminal",
-            show_default=True,
-            help="What to write.",
-        ),
-        click.option(
-            "-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write there."
-        ),
+        options.form(["terminal", "json"]),
+        options.output,
     )
-    for option in reversed(options):
+    for option in reversed(added):
         command = option(command)
     return command
 

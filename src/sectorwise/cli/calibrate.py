@@ -18,7 +18,7 @@ from sectorwise.cli.output import write_text
     help="Write there, not to stdout.",
 )
 def calibrate(output: Path | None) -> None:
-    """Measure the GPU of this machine: latencies, memory under load, ceilings, blocks, stores and atomics.
+    """Measure the GPU of this machine: latencies, memory under load, ceilings, caches, blocks, stores, atomics.
 
     Takes less than a minute, seven gigabytes of the GPU's memory, and the GPU to itself. What comes out is a device
     file: `--device FILE.toml` answers for that GPU, with its own numbers where models borrow those of an H200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,39 +10,26 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from sectorwise.analysis.baseline import read_baseline, write_baseline
+from sectorwise.analysis.baseline import compare, read_baseline, write_baseline
 from sectorwise.analyze import DEFAULT_DEVICE, analyze
 from sectorwise.cli import options
 from sectorwise.cli.output import describe_page, write_text
-from sectorwise.cli.profile import refuse_options, show_report
 from sectorwise.cli.progress import show_progress
 from sectorwise.cli.settings import FAIL_ON, read_settings
 from sectorwise.cli.sizes import parse_size
-from sectorwise.cli.verdict import judge
-from sectorwise.frontends.library import LIBRARY, list_kernels
-from sectorwise.frontends.report import REPORT_SUFFIX
+from sectorwise.cli.verdict import describe_better, judge
+from sectorwise.frontends.choose import choose_frontend
 from sectorwise.machine.execution import ExecutionOptions
-from sectorwise.report import github, json, sarif, terminal
-from sectorwise.report.html import page as html
-from sectorwise.report.kernels import render as render_kernels
-from sectorwise.report.kernels import render_json
 from sectorwise.report.page import Page
+from sectorwise.rules.selection import choose_rules
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from sectorwise.analysis.data import Analysis
 
 EXIT_FINDINGS: Final = 1
 
-_FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
-    "terminal": terminal.render,
-    "html": lambda analysis, _: html.render(analysis),
-    "json": lambda analysis, _: json.render(analysis),
-    "sarif": lambda analysis, _: sarif.render(analysis),
-    "github": lambda analysis, _: github.render(analysis),
-}
-"""Formats, each a function of the analysis and of the page that it is shown on."""
+_FORMATS: Final = {"terminal": "terminal", "html": "html.page", "json": "json", "sarif": "sarif", "github": "github"}
+"""Formats, and the modules whose `render` writes them."""
 
 
 @click.command()
@@ -103,8 +91,9 @@ _FORMATS: Final[dict[str, Callable[[Analysis, Page], str]]] = {
 )
 @click.option(
     "--cache",
-    type=click.Choice(("cold", "warm")),
-    help="What the L2 holds before a launch: nothing, or what the same launch left; implies --caches.  [default: cold]",
+    type=click.Choice(("cold", "warm", "chain")),
+    help="What the L2 holds before a launch: nothing, what the same launch left, or what launches before it left of "
+    "buffers that have the same name there; implies --caches.  [default: cold]",
 )
 @click.option(
     "--all-blocks",
@@ -155,14 +144,18 @@ def check(
     A report of Nsight Compute (.ncu-rep) as SOURCE is shown in the same form: what it counted. With launches given, the
     code in it is executed, as that of a cubin is.
     """  # noqa: D301 - click wants the character, so that it keeps the line
-    if LIBRARY.accepts(source) and not notations and not files and kernel is None:
+    frontend = choose_frontend(source).name
+    if frontend == "library" and not notations and not files and kernel is None:
         write_text(_list_library(source, form), output)
         return
-    if source.suffix == REPORT_SUFFIX and not (notations or files):
+    if frontend == "report" and not (notations or files):
+        from sectorwise.cli.profile import refuse_options, show_report
+
         refuse_options(remedies=remedies, caches=caches)
         show_report(source, form, output, kernel)
         return
     settings = read_settings(Path.cwd())
+    chosen, ignored = split_codes(select) or settings.select, split_codes(ignore) or settings.ignore
     accepted = baseline or settings.baseline
     known = None if accepted is None or accepted == baseline_to_write else read_baseline(accepted)
     with show_progress("executing") as progress:
@@ -175,17 +168,22 @@ def check(
             macros=macros,
             include_folders=folders,
             options=choose_options(step_limit, memory, all_blocks=all_blocks),
-            select=split_codes(select) or settings.select,
-            ignore=split_codes(ignore) or settings.ignore,
+            select=chosen,
+            ignore=ignored,
             remedies=remedies,
             follow_caches=caches or cache is not None or form == "html",
             warm=cache == "warm",
+            chain=cache == "chain",
             progress=progress,
         )
-    write_text(_FORMATS[form](analysis, describe_page(sys.stdout) if output is None else Page()), output)
+    write_text(_render(analysis, form, describe_page(sys.stdout) if output is None else Page()), output)
     if baseline_to_write is not None:
         write_text(write_baseline(analysis), baseline_to_write)
-    reasons = judge(analysis, fail_on or settings.fail_on or ("never" if known is None else "warning"), known)
+    codes = {rule.code for rule in choose_rules(chosen, ignored)}
+    comparison = None if known is None else compare(analysis, known, codes)
+    if comparison is not None and comparison.better and baseline_to_write is None:
+        click.echo(describe_better(comparison, str(accepted)), err=True)
+    reasons = judge(analysis, fail_on or settings.fail_on or ("never" if known is None else "warning"), comparison)
     if reasons:
         click.echo("\n".join(["failed:", *(f"  {reason}" for reason in reasons)]), err=True)
         raise click.exceptions.Exit(EXIT_FINDINGS)
@@ -202,7 +200,18 @@ def choose_options(step_limit: int, memory: str | None, *, all_blocks: bool) -> 
     return replace(options, memory_bytes=half, budget_bytes=min(options.budget_bytes, half))
 
 
+def _render(analysis: Analysis, form: str, page: Page) -> str:
+    """Only the terminal's report hangs on the page that it is shown on."""
+    render = importlib.import_module(f"sectorwise.report.{_FORMATS[form]}").render
+    text: str = render(analysis, page) if form == "terminal" else render(analysis)
+    return text
+
+
 def _list_library(source: Path, form: str) -> str:
+    from sectorwise.frontends.library import list_kernels
+    from sectorwise.report.kernels import render as render_kernels
+    from sectorwise.report.kernels import render_json
+
     kernels = list_kernels(source)
     return (render_json if form == "json" else render_kernels)(kernels, source.as_posix())
 

@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "check": "what each memory instruction of a kernel costs, line by line",
     "compare": "what changed between two kernels or two JSON documents, and why the time did",
     "explain": "the manual page of a rule",
+    "kernels": "the package's own kernels on this machine's GPU: `kernels bench` times them",
     "learn": "questions and exercises on all of this, graded by the models",
     "occupancy": "how many blocks of a kernel an SM holds, what limits them, and what would change it",
     "rules": "the rules that kernels are checked by",

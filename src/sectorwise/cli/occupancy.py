@@ -13,6 +13,7 @@ from sectorwise.cli.output import describe_page, write_text
 from sectorwise.cli.sizes import parse_size
 from sectorwise.device import load_device
 from sectorwise.errors import ArgumentError
+from sectorwise.model.occupancy import check_grid
 from sectorwise.model.occupancy import occupancy as find_occupancy
 from sectorwise.model.waves import count_waves
 from sectorwise.report import occupancy as report
@@ -50,14 +51,7 @@ def parse_numbers(text: str | None, option: str = "--maxrregcount", example: str
 @click.option("--launch", metavar="TEXT", help="With SOURCE: execute this launch and count.")
 @click.option("--kernel", metavar="NAME", help="With SOURCE: the kernel, if there are several.")
 @options.define
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["terminal", "json"]),
-    default="terminal",
-    show_default=True,
-    help="What to write.",
-)
+@options.form(["terminal", "json"])
 @options.output
 def occupancy(
     source: Path | None,
@@ -100,7 +94,7 @@ def occupancy(
             preferred_carveout_pct=carveout,
         )
         spec = load_device(device)
-        waves = None if blocks is None else count_waves(blocks, found.blocks_per_sm, spec.sm_count)
+        waves = None if blocks is None else count_waves(check_grid(blocks, cluster), found.blocks_per_sm, spec.sm_count)
         text = report.render_json(found, waves) if form == "json" else report.render(found, spec, page, waves)
     write_text(text, output)
 

@@ -19,7 +19,7 @@ from sectorwise.cli import options
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.cli.settings import read_settings
 from sectorwise.errors import ArgumentError, CaptureError
-from sectorwise.frontends.choose import FRONTENDS
+from sectorwise.frontends.choose import list_frontends
 from sectorwise.report import json
 from sectorwise.report.captured import render_captured
 from sectorwise.report.page import Page
@@ -72,7 +72,7 @@ def _read_script(script: Path) -> str:
     suffix = script.suffix.lower()
     if suffix == ".ipynb":
         raise ArgumentError(f"{script} is a notebook: put `with sw.capture() as captured:` around its launches")
-    if any(each.accepts(script) for each in FRONTENDS if not each.accepts(Path("script.py"))):
+    if any(each.accepts(script) for each in list_frontends() if not each.accepts(Path("script.py"))):
         raise ArgumentError(f"{script} is no Python script: `sectorwise check {script}` is for such files")
     head = script.read_bytes()[:HEAD_BYTES] if script.is_file() else b""
     if identify(head) in NAMED:

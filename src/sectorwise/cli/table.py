@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from sectorwise.advise.tables import make_table
+from sectorwise.cli import options
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.report.advice import render_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SCHEMA = "sectorwise.table/1"
 
@@ -18,10 +22,8 @@ SCHEMA = "sectorwise.table/1"
 @click.command()
 @click.argument("name", metavar="NAME")
 @click.option("--device", default="h200", show_default=True, metavar="NAME", help="As of `sectorwise check`.")
-@click.option(
-    "--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True, help="Output."
-)
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write there.")
+@options.form(["terminal", "json"])
+@options.output
 def table(name: str, device: str, form: str, output: Path | None) -> None:
     """Print a table: access-patterns, tiling or devices."""
     found = make_table(name, device)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from sectorwise.advise.tiles import judge_tile, plan_tiles
+from sectorwise.cli import options
 from sectorwise.cli.advise import parse_count, parse_shape
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.errors import ArgumentError
 from sectorwise.report.advice import render_text
 from sectorwise.report.json import to_plain
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SCHEMA = "sectorwise.tiles/1"
 
@@ -36,10 +40,8 @@ def parse_tile(text: str) -> tuple[int, int, int, int]:
 @click.option("--warp", metavar="WM,WN", help="With --from: the tile of a warp.")
 @click.option("--thread", metavar="TM,TN", help="With --from: the tile of a lane, without tensor cores.")
 @click.option("--device", default="h200", show_default=True, metavar="NAME", help="As of `sectorwise check`.")
-@click.option(
-    "--format", "form", type=click.Choice(["terminal", "json"]), default="terminal", show_default=True, help="Output."
-)
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write there.")
+@options.form(["terminal", "json"])
+@options.output
 def tile(
     m: str,
     n: str,

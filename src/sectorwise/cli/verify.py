@@ -14,7 +14,9 @@ from sectorwise.cli import options
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.cli.progress import show_progress
 from sectorwise.errors import ArgumentError, LaunchError
+from sectorwise.frontends.choose import choose_frontend
 from sectorwise.frontends.report import REPORT_SUFFIX
+from sectorwise.launch.comments import find_launches
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.report.json import to_plain
 from sectorwise.report.page import Page
@@ -82,12 +84,12 @@ def verify(
     """
     if report is None and source.suffix == REPORT_SUFFIX:
         report = source
-        if not (notations or files):
-            raise LaunchError(explain_launches(source))
     if report is not None and (outputs or ncu is not None or keep_report is not None):
         raise ArgumentError(
             "--outputs, --ncu and --keep-report are for launches on this machine; a report has counters"
         )
+    if report is not None and not (notations or files):
+        require_launches(source, report)
 
     def run(identifier: str) -> Analysis:
         with show_progress("executing") as progress:
@@ -112,12 +114,20 @@ def verify(
         raise click.exceptions.Exit(EXIT_DIFFERENT)
 
 
-def explain_launches(report: Path) -> str:
-    """What to write where a report is given alone: its launches, without what only the program knew."""
-    sketches = "".join(f"\n  --launch '{sketch}'" for sketch in sketch_launches(read_apart(report)))
-    return (
+def require_launches(source: Path, report: Path) -> None:
+    """Raise where no comment of the source says what was launched, with the report's launches to be filled in.
+
+    Raises:
+        LaunchError: the text has a line for each kernel and shape, without what only the program knew.
+    """
+    outline = choose_frontend(source).outline(source)
+    if outline.text is not None and find_launches(outline.text, source.name, source.parent):
+        return
+    sketches = sketch_launches(read_apart(report), outline.kernels)
+    written = "".join(f"\n  --launch '{sketch}'" for sketch in sketches)
+    raise LaunchError(
         f"{report}: say what the launches were given; counts, values and contents of buffers that decide addresses or "
-        f"branches are for you to fill in:{sketches}"
+        f"branches are for you to fill in:{written}"
     )
 
 

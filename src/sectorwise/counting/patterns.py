@@ -28,6 +28,12 @@ def sort_distinct(
     return ordered, first
 
 
+def list_distinct(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """List the distinct values in order, [n]: as np.unique does, which loads all of np.ma first."""
+    ordered = np.sort(values, axis=None)
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if ordered.size else ordered
+
+
 def count_distinct(values: npt.NDArray[np.int64], valid: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
     """Count the distinct valid values of each row: `values` [n, k], `valid` [n, k] to int64 [n]."""
     return count_valid(sort_distinct(values, valid)[1])

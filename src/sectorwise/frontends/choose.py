@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Final
 
 from sectorwise.errors import ArgumentError
-from sectorwise.frontends.cubin import CUBIN
-from sectorwise.frontends.cuda import CUDA
-from sectorwise.frontends.library import LIBRARY
-from sectorwise.frontends.ptx import PTX
-from sectorwise.frontends.python_file import PYTHON
-from sectorwise.frontends.report import REPORT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from sectorwise.frontends.base import Frontend
@@ -21,7 +17,22 @@ _READ = (
     "CUDA C++ (.cu, .cuh), PTX (.ptx), cubins (.cubin), Python (.py), libraries and wheels (.so, .a, .fatbin, .whl), "
     "and reports of Nsight Compute (.ncu-rep)"
 )
-FRONTENDS: tuple[Frontend, ...] = (CUDA, PTX, CUBIN, PYTHON, LIBRARY, REPORT)
+_FRONTENDS: Final = {
+    "cubin": "CUBIN",
+    "cuda": "CUDA",
+    "ptx": "PTX",
+    "python_file": "PYTHON",
+    "library": "LIBRARY",
+    "report": "REPORT",
+}
+"""Modules and what they call their front end; those first that others would wait for."""
+
+
+def list_frontends() -> Iterator[Frontend]:
+    """All front ends, each imported when its turn comes: a cubin need not wait for what Python files take."""
+    for module, name in _FRONTENDS.items():
+        frontend: Frontend = getattr(importlib.import_module(f"sectorwise.frontends.{module}"), name)
+        yield frontend
 
 
 def choose_frontend(path: Path) -> Frontend:
@@ -30,7 +41,7 @@ def choose_frontend(path: Path) -> Frontend:
     Raises:
         ArgumentError: no front end takes such a file.
     """
-    for frontend in FRONTENDS:
+    for frontend in list_frontends():
         if frontend.accepts(path):
             return frontend
     message = f"{path}: sectorwise reads {_READ}, not {path.suffix or 'such a file'}"

@@ -10,6 +10,7 @@ from sectorwise.binary.kinds import FileKind, describe_kind, identify
 from sectorwise.binary.names import read_kernel_name
 from sectorwise.errors import ArgumentError
 from sectorwise.frontends.base import Compilation, CompileRequest, Outline
+from sectorwise.source import read_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,12 +54,7 @@ class CubinFrontend:
 
 def _read_file(path: Path) -> bytes:
     """The bytes of a cubin, or of what may be the remains of one."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise ArgumentError(f"there is no file {path}") from None
-    except OSError as error:
-        raise ArgumentError(f"{path} cannot be read: {error.strerror}") from None
+    data = read_bytes(path)
     if _is_another_kind(data):
         raise ArgumentError(f"{path} is no cubin: it is {describe_kind(data)}")
     return data

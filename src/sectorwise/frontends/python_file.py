@@ -8,20 +8,21 @@ import re
 import sys
 import traceback
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sectorwise.errors import ArgumentError, MissingToolError, SectorwiseError, UnknownKernelError
 from sectorwise.frontends.base import Compilation, CompileRequest, Outline
 from sectorwise.frontends.compile_object import compile_object, is_kernel
+from sectorwise.frontends.names import split_name
 from sectorwise.frontends.objects import ObjectCompilation, ObjectLaunch
 from sectorwise.launch.config import ScalarArgument
 from sectorwise.source import read_source
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sectorwise.launch.config import LaunchConfig
 
-_SEPARATOR = "::"
 _JIT = re.compile(r"\b(?:triton|cuda)\.jit\b|^jit\b")
 _EXTRAS = ("triton", "numba", "cupy", "torch")
 
@@ -71,12 +72,6 @@ class PythonFrontend:
             file=str(file.resolve()),
         )
         return compile_object(kernel, wanted, target)
-
-
-def split_name(path: Path) -> tuple[Path, str | None]:
-    """Return the file, and the kernel's name of `file.py::name`, None where there is none."""
-    file, separator, name = str(path).rpartition(_SEPARATOR)
-    return (Path(file), name) if separator else (path, None)
 
 
 def sketch_python_launches(text: str) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from sectorwise.binary.elf import MACHINE_CUDA, read_elf
 from sectorwise.binary.names import read_kernel_name
 from sectorwise.errors import ArgumentError, CorruptBinaryError
 from sectorwise.frontends.base import Compilation, CompileRequest, Outline
+from sectorwise.source import read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,11 +50,7 @@ class ReportFrontend:
         if request.macros or request.options or request.include_folders:
             message = f"{path} has compiled code: macros, include folders and compiler options have no effect on it"
             raise ArgumentError(message)
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise ArgumentError(f"{path} cannot be read: {error.strerror}") from None
-        cubins = dict.fromkeys(find_cubins(data))
+        cubins = dict.fromkeys(find_cubins(read_bytes(path)))
         if not cubins:
             raise ArgumentError(f"{path} holds no machine code: verify its source, or the cubin that was profiled")
         found = [cubin for cubin in cubins if _has_all(cubin, request.kernels)]

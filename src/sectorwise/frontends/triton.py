@@ -103,11 +103,6 @@ def compile_triton(kernel: Any, launch: ObjectLaunch, target: str) -> tuple[Obje
     return tuple(made)
 
 
-def count_configs(kernel: Any) -> int:  # noqa: ANN401 - Triton's own types
-    """Return how many configurations an autotuned kernel has, 0 for others."""
-    return len(getattr(kernel, "configs", ()))
-
-
 def _find_version() -> str:
     try:
         import triton

@@ -20,12 +20,13 @@ from sectorwise.launch.config import (
 from sectorwise.launch.contents import find_trouble
 from sectorwise.launch.dtypes import ELEMENT_TYPES, LONG_NAMES, find_misfit
 from sectorwise.launch.expressions import Scope, parse_number, parse_whole, read_float
+from sectorwise.launch.tokens import find_span
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from sectorwise.launch.config import Argument
-    from sectorwise.launch.tokens import Cursor, Token
+    from sectorwise.tokens import Cursor, Token
 
 _C_TYPES = {
     "double": "f64",
@@ -54,7 +55,7 @@ def parse_argument(cursor: Cursor, scope: Scope, folder: Path | None) -> Argumen
         cursor.take()
         cursor.take()
     value = _parse_value(cursor, scope, folder)
-    return dataclasses.replace(value, name=name, span=cursor.span(first))
+    return dataclasses.replace(value, name=name, span=find_span(cursor, first))
 
 
 def _parse_value(cursor: Cursor, scope: Scope, folder: Path | None) -> Argument:
@@ -107,7 +108,7 @@ def _parse_buffer(cursor: Cursor, scope: Scope, dtype: str, folder: Path | None)
         contents_token = cursor.token
         contents = _parse_contents(cursor, scope, folder)
     sizes = tuple(shape) if len(shape) > 1 else None
-    buffer = BufferArgument(dtype, count, contents, span=cursor.span(first), shape=sizes)
+    buffer = BufferArgument(dtype, count, contents, span=find_span(cursor, first), shape=sizes)
     trouble = find_trouble(buffer)
     if trouble:
         raise cursor.error(trouble, contents_token)

@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sectorwise.launch.dtypes import ELEMENT_TYPES, LONG_NAMES
+from sectorwise.tokens import DEEPEST
 
 if TYPE_CHECKING:
-    from sectorwise.launch.tokens import Cursor, Token
+    from sectorwise.tokens import Cursor, Token
 
 LARGEST = (1 << 64) - 1
 """No size, address or argument of a launch has more than 64 bits."""
-
-DEEPEST = 50
-"""Brackets inside brackets and names defined by names may go this deep."""
 
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _WHOLE = re.compile(r"0[xX](?P<hex>[0-9a-fA-F]+)|0[bB](?P<binary>[01]+)|(?P<decimal>0|[1-9]\d*)(?P<suffix>[KMG]?)")

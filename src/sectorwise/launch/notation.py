@@ -34,12 +34,14 @@ from sectorwise.launch.arguments import parse_argument
 from sectorwise.launch.carets import launch_error
 from sectorwise.launch.config import LaunchConfig, Span
 from sectorwise.launch.expressions import Scope, find_definitions, parse_whole
-from sectorwise.launch.tokens import LONGEST_QUOTE, Cursor, Token, split_tokens
+from sectorwise.launch.tokens import find_span, find_span_of, open_cursor
+from sectorwise.tokens import LONGEST_QUOTE
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from sectorwise.launch.config import Argument
+    from sectorwise.tokens import Cursor, Token
 
 _BRACKETS = re.compile(r"\s*[A-Za-z_][\w.]*\s*\[")
 _KERNEL = re.compile(r"[A-Za-z_$][\w$:<>,.*&()\[\]+\-~ ]*")
@@ -53,7 +55,7 @@ def parse_launch(text: str, origin: str = "launch", folder: Path | None = None) 
     """
     text = _write_chevrons(text)
     kernel, start = _parse_kernel(text, origin)
-    cursor = Cursor(text, origin, split_tokens(text, start))
+    cursor = open_cursor(text, origin, start)
     _require_end_of_shape(cursor)
     scope = Scope(find_definitions(cursor.at_index(_find_arguments(cursor))))
     first = cursor.expect("<<<")
@@ -80,7 +82,7 @@ def parse_launch(text: str, origin: str = "launch", folder: Path | None = None) 
         grid_span=grid_span,
         block_span=block_span,
         shared_span=shared_span,
-        arguments_span=cursor.span_of(closing),
+        arguments_span=find_span_of(cursor, closing),
     )
 
 
@@ -142,7 +144,7 @@ def _parse_dimensions(cursor: Cursor, scope: Scope, wanted: str) -> tuple[tuple[
     if cursor.token.text == "dim3" and cursor.following.text == "(":
         cursor.take()
     elif not (cursor.at("(") and _is_list(cursor)):
-        return (parse_whole(cursor, scope, wanted), 1, 1), cursor.span(first)
+        return (parse_whole(cursor, scope, wanted), 1, 1), find_span(cursor, first)
     cursor.expect("(")
     sizes = [parse_whole(cursor, scope, wanted)]
     while cursor.at(","):
@@ -154,7 +156,7 @@ def _parse_dimensions(cursor: Cursor, scope: Scope, wanted: str) -> tuple[tuple[
         sizes.append(parse_whole(cursor, scope, wanted))
     cursor.expect(")", "',' or ')'")
     x, y, z = (*sizes, 1, 1)[:3]
-    return (x, y, z), cursor.span(first)
+    return (x, y, z), find_span(cursor, first)
 
 
 def _is_list(cursor: Cursor) -> bool:
@@ -177,7 +179,7 @@ def _parse_shared(cursor: Cursor, scope: Scope) -> tuple[int, Span | None]:
         raise cursor.error(f"expected ',' or '>>>', got {cursor.token}")
     first = cursor.token
     shared = parse_whole(cursor, scope, "a number of shared bytes")
-    span = cursor.span(first)
+    span = find_span(cursor, first)
     # A stream may follow, as in CUDA; it changes nothing here.
     if cursor.accept(",") and parse_whole(cursor, scope, "a stream (0)") != 0:
         raise cursor.error("expected stream 0: a launch is looked at alone", cursor.tokens[cursor.index - 1])

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from sectorwise.errors import ArgumentError
 from sectorwise.layout.algebra import make_layout
-from sectorwise.layout.reader import open_reader
+from sectorwise.layout.reader import open_reader, read_number
 from sectorwise.layout.swizzle import Swizzle, SwizzledLayout
 
 if TYPE_CHECKING:
     from sectorwise.layout.algebra import IntTuple, Layout
-    from sectorwise.layout.reader import Reader
+    from sectorwise.tokens import Cursor
 
 _SWIZZLES = ("Swizzle", "Sw", "S", "swizzle")
 
@@ -38,19 +38,19 @@ def parse_swizzle(text: str) -> Swizzle:
     return swizzle
 
 
-def at_swizzle(reader: Reader) -> bool:
+def at_swizzle(reader: Cursor) -> bool:
     """Whether a swizzle comes next."""
     return reader.at_name(*_SWIZZLES) and reader.following.text == "<"
 
 
-def read_swizzle(reader: Reader) -> Swizzle:
+def read_swizzle(reader: Cursor) -> Swizzle:
     """The swizzle that comes next."""
     reader.take()
     reader.expect("<", "'<' of Swizzle<bits,base,shift>")
     return _make_swizzle(reader, closing=">")
 
 
-def read_layout(reader: Reader) -> Layout | SwizzledLayout:
+def read_layout(reader: Cursor) -> Layout | SwizzledLayout:
     """The layout that comes next: shape, and strides behind a colon."""
     if at_swizzle(reader):
         return _read_swizzled(reader)
@@ -63,7 +63,7 @@ def read_layout(reader: Reader) -> Layout | SwizzledLayout:
         raise reader.error(str(error), first) from None
 
 
-def _read_swizzled(reader: Reader) -> SwizzledLayout:
+def _read_swizzled(reader: Cursor) -> SwizzledLayout:
     first = reader.token
     swizzle = read_swizzle(reader)
     offset = 0
@@ -71,7 +71,7 @@ def _read_swizzled(reader: Reader) -> SwizzledLayout:
         raise reader.error(f"expected 'o' and a layout behind {swizzle}, got {reader.token}")
     reader.take()
     if reader.token.kind == "number" and reader.following.text == "o":
-        offset = reader.read_number()
+        offset = read_number(reader)
         reader.take()
     inner = read_layout(reader)
     if isinstance(inner, SwizzledLayout):
@@ -79,7 +79,7 @@ def _read_swizzled(reader: Reader) -> SwizzledLayout:
     return SwizzledLayout(swizzle, inner, offset)
 
 
-def _make_swizzle(reader: Reader, closing: str | None) -> Swizzle:
+def _make_swizzle(reader: Cursor, closing: str | None) -> Swizzle:
     first = reader.token
     numbers = [_read_signed(reader, "the bits")]
     for name in ("the base", "the shift"):
@@ -93,11 +93,11 @@ def _make_swizzle(reader: Reader, closing: str | None) -> Swizzle:
         raise reader.error(str(error), first) from None
 
 
-def _read_signed(reader: Reader, wanted: str) -> int:
-    return -reader.read_number(wanted) if reader.accept("-") else reader.read_number(wanted)
+def _read_signed(reader: Cursor, wanted: str) -> int:
+    return -read_number(reader, wanted) if reader.accept("-") else read_number(reader, wanted)
 
 
-def _read_tuple(reader: Reader, wanted: str) -> IntTuple:
+def _read_tuple(reader: Cursor, wanted: str) -> IntTuple:
     if not reader.accept("("):
         return _read_extent(reader, wanted)
     reader.enter()
@@ -111,9 +111,9 @@ def _read_tuple(reader: Reader, wanted: str) -> IntTuple:
     return tuple(parts)
 
 
-def _read_extent(reader: Reader, wanted: str) -> int:
+def _read_extent(reader: Cursor, wanted: str) -> int:
     token = reader.token
     if token.kind == "name" and token.text.startswith("_") and token.text[1:].isdecimal():
         reader.take()
         return int(token.text[1:])
-    return reader.read_number(wanted)
+    return read_number(reader, wanted)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sectorwise.advise.access import access
 from sectorwise.advise.dtypes import find_dtype
 from sectorwise.advise.gemv import find_saturation, make_weight
-from sectorwise.advise.tile import make_product, make_tile
+from sectorwise.advise.tile_shapes import make_product, make_tile
 from sectorwise.advise.tiles import judge_tile
 from sectorwise.device import load_device
 from sectorwise.learn.question import Mistake, Part, Question

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -30,6 +30,15 @@ PATIENCE = 64
 """Basic blocks that a frame runs, while nobody spins, before it ends at the next jump backwards."""
 
 
+_MOST_LENGTHS: Final = 1 << 22
+"""Of a grid with more blocks no lengths are kept: so many even out, and each takes eight bytes."""
+
+
+def open_lengths(blocks: int) -> npt.NDArray[np.float64] | None:
+    """Room for the lengths of so many blocks, none of them known."""
+    return np.full(blocks, np.nan) if blocks <= _MOST_LENGTHS else None
+
+
 @dataclass(slots=True)
 class Tally:
     """What a launch has counted so far, over all of its batches.
@@ -37,7 +46,7 @@ class Tally:
     `origins` maps instructions to why what they wrote is not known; `limitations` are what could not be followed,
     `unknown_conditions` branches whose condition was not known, `regions` what depends on doubtful branches
     (`doubtful_branches`: all that was uncertain about the conditions of each). `work` counts instructions that frames
-    have run.
+    have run, `lengths` [blocks] those of each block's warps (NaN: none yet; None: too many to keep).
     """
 
     program: Program
@@ -56,6 +65,7 @@ class Tally:
     regions: dict[int, Region | None] = field(default_factory=dict)
     doubtful_branches: dict[int, int] = field(default_factory=dict)
     work: int = 0
+    lengths: npt.NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -241,3 +241,5 @@ def _stain_tile(batch: Batch, frame: Frame, issuing: Lanes, starts: Longs, waite
             origin = int(origins[warps[row], rank])
             until = min(start + (int(waited[row]) or size), size)
             shadow[(origin + start) >> 2 : (origin + until) >> 2] |= np.uint8(UNKNOWN)
+            if memory.shared.written is not None:
+                memory.shared.written[origin + start : origin + until] = 1

@@ -16,6 +16,7 @@ from sectorwise.binary.ir import (
     Register,
     Target,
 )
+from sectorwise.counting.patterns import list_distinct
 from sectorwise.machine.asynchronous import run_asynchronous
 from sectorwise.machine.barriers import arrive_at_barrier
 from sectorwise.machine.convergence import COLLECTIVE_KEY, WARPSYNC_KEY, State
@@ -23,8 +24,9 @@ from sectorwise.machine.doubts import begin_doubt, counts_depend_on
 from sectorwise.machine.effects import CALL_RESULTS
 from sectorwise.machine.frame import end, live_lanes, move, of_group, park
 from sectorwise.machine.lanes import ALL_LANES, first_lane, pack, unpack
+from sectorwise.machine.memory import MOST_LOCAL_BYTES, WINDOW_BYTES, stack_bytes
 from sectorwise.machine.program import ASYNCHRONOUS, predicate_slot, register_slot
-from sectorwise.machine.registers import BARRIER
+from sectorwise.machine.registers import BARRIER, STACK_POINTER
 from sectorwise.machine.taint import UNKNOWN, UNKNOWN_LEVEL, collect, find_unknown, join
 
 if TYPE_CHECKING:
@@ -177,7 +179,7 @@ def _go(batch: Batch, frame: Frame, taken: Masks, places: Places | int, behind: 
         move(batch, frame, [taken, rest], [places, behind])
         return None
     lanes = unpack(taken)
-    targets = [int(place) for place in np.unique(places[lanes])]
+    targets = [int(place) for place in list_distinct(places[lanes])]
     if len(targets) == 1 and not rest.any():
         return targets[0]
     masks = [pack(lanes & (places == target), frame.warps) for target in targets]
@@ -212,7 +214,7 @@ def _indirect_places(batch: Batch, frame: Frame, window: Window, instruction: In
     offsets = np.broadcast_to(value + base, (frame.warps, 32))
     table = batch.tally.program.index_of_offset
     places = np.full(offsets.shape, len(batch.tally.program.kernel.instructions), np.int64)
-    for offset in np.unique(offsets):
+    for offset in list_distinct(offsets):
         place = table.get(int(offset))
         if place is not None:
             places[offsets == offset] = place
@@ -220,8 +222,13 @@ def _indirect_places(batch: Batch, frame: Frame, window: Window, instruction: In
 
 
 def _call(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int | None:
-    """Goes to a function of the kernel; steps over one that is not, and says so."""
+    """Goes to a function of the kernel; steps over one that is not, and says so. Lanes whose stack is full end."""
     behind = instruction.index + 1
+    fallen = _find_fallen(batch, frame, window) & taken
+    if fallen.any():
+        size = stack_bytes(batch.tally.bound)
+        _trap(batch, frame, fallen, instruction, f"the {size:,} bytes of the stack are used up", instruction.index)
+        return None
     table = batch.tally.program.index_of_offset
     direct = [operand for operand in instruction.operands if isinstance(operand, Target)]
     indirect = any(isinstance(operand, Register | Constant) for operand in instruction.operands)
@@ -252,6 +259,15 @@ def _call(batch: Batch, frame: Frame, window: Window, instruction: Instruction, 
     return behind
 
 
+def _find_fallen(batch: Batch, frame: Frame, window: Window) -> Masks:
+    """Lanes whose stack pointer has left their local memory, `[warps]`: recursion without end comes to this.
+
+    It is looked at before each call, so it lies one function's part below at most.
+    """
+    below = WINDOW_BYTES - stack_bytes(batch.tally.bound) - window.read(STACK_POINTER).astype(np.int64)
+    return pack((below > 0) & (below <= MOST_LOCAL_BYTES), frame.warps)
+
+
 def _is_target_unknown(window: Window, instruction: Instruction, taken: Masks) -> bool:
     """Whether some lane's call goes to an address of which nothing is known."""
     level: Levels | None = None
@@ -263,11 +279,13 @@ def _is_target_unknown(window: Window, instruction: Instruction, taken: Masks) -
     return level is not None and bool(collect(np.broadcast_to(level, lanes.shape), lanes) & UNKNOWN)
 
 
-def _trap(batch: Batch, frame: Frame, taken: Masks, instruction: Instruction, what: str) -> None:
-    """Lets lanes end where a GPU would end the whole launch, and says so."""
+def _trap(
+    batch: Batch, frame: Frame, taken: Masks, instruction: Instruction, what: str, others_at: int | None = None
+) -> None:
+    """Lets lanes end where a GPU would end the whole launch, and says so; others go on (None: behind it)."""
     because = f"{what}: on a GPU the launch fails, here only they end"
     batch.tally.limitations[instruction.index, because] = None
-    end(batch, frame, taken, instruction.index + 1)
+    end(batch, frame, taken, instruction.index + 1 if others_at is None else others_at)
 
 
 def _name_external(batch: Batch, frame: Frame, window: Window, instruction: Instruction) -> str:
@@ -307,7 +325,7 @@ def _part_again(batch: Batch, frame: Frame, taken: Masks) -> int | None:
     rows = np.arange(frame.warps) if frame.rows is None else frame.rows
     places, origins = batch.resumes[rows, :, 0], batch.resumes[rows, :, 1]
     lanes = unpack(taken)
-    found = [int(origin) for origin in np.unique(origins[lanes])]
+    found = [int(origin) for origin in list_distinct(origins[lanes])]
     masks = [pack(lanes & (origins == origin), frame.warps) for origin in found]
     move(batch, frame, masks, [places[:, origin] for origin in found])
     return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sectorwise.binary.flow import build_flow
+from sectorwise.counting.patterns import list_distinct
 from sectorwise.machine.lanes import unpack
 from sectorwise.machine.regions import find_region
 from sectorwise.machine.taint import across_lanes, collect, join
@@ -36,7 +37,7 @@ def begin_doubt(batch: Batch, frame: Frame, index: int, level: Levels) -> None:
     batch.some_ways = True
     unsure = np.flatnonzero(flags)
     branches = batch.doubtful[rows[unsure]]
-    for branch in np.unique(branches):
+    for branch in list_distinct(branches):
         those = rows[unsure[branches == branch]]
         masks = frame.masks[unsure[branches == branch]]
         if branch == NO_BRANCH:
@@ -55,7 +56,7 @@ def end_doubts(batch: Batch, frame: Frame, window: Window, pc: int) -> None:
     """
     rows = np.arange(frame.warps) if frame.rows is None else frame.rows
     branches = np.where(frame.masks != 0, batch.doubtful[rows], NO_BRANCH)
-    for branch in np.unique(branches):
+    for branch in list_distinct(branches):
         region = _region_of(batch.tally, int(branch)) if branch >= 0 else None
         if region is None or pc in region.inside:
             continue

@@ -6,11 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import Target
-from sectorwise.machine import numpy_engine
-from sectorwise.machine.execution import Engine
+from sectorwise.machine.execution import Engine, WorkLimitError
 from sectorwise.machine.native.unsupported import UnsupportedError
-from sectorwise.machine.native_engine import execute_native
-from sectorwise.machine.numpy_engine import WorkLimitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,9 +45,9 @@ def execute(
     """
     match options.engine:
         case Engine.REFERENCE:
-            return numpy_engine.execute(bound, options, progress)
+            return _run_reference(bound, options, progress)
         case Engine.NATIVE:
-            return execute_native(bound, options, progress)
+            return _run_native(bound, options, progress)
         case Engine.AUTOMATIC:
             return _execute_fastest(bound, options, progress)
 
@@ -62,13 +59,34 @@ def _execute_fastest(
     is_large = bound.launch.blocks_total * bound.launch.threads_per_block > SMALL_THREADS
     if not is_large and _looks_small(bound):
         try:
-            return numpy_engine.execute(bound, replace(options, work_limit=SMALL_WORK), show)
+            return _run_reference(bound, replace(options, work_limit=SMALL_WORK), show)
         except WorkLimitError:
             pass
     try:
-        return execute_native(bound, options, show, assumes=is_large)
+        return _run_native(bound, options, show, assumes=is_large)
     except UnsupportedError:
-        return numpy_engine.execute(bound, options, show)
+        return _run_reference(bound, options, show)
+
+
+def _run_reference(
+    bound: BoundLaunch, options: ExecutionOptions, progress: Callable[[int, int], None] | None
+) -> Execution:
+    """Either engine is imported when it runs: most launches need one of them."""
+    from sectorwise.machine import numpy_engine
+
+    return numpy_engine.execute(bound, options, progress)
+
+
+def _run_native(
+    bound: BoundLaunch,
+    options: ExecutionOptions,
+    progress: Callable[[int, int], None] | None,
+    *,
+    assumes: bool = False,
+) -> Execution:
+    from sectorwise.machine.native_engine import execute_native
+
+    return execute_native(bound, options, progress, assumes=assumes)
 
 
 def _looks_small(bound: BoundLaunch) -> bool:

@@ -172,6 +172,9 @@ class Execution:
     blocks_executed: int
     """Blocks that ran, or that a proof says do as one that ran."""
     sampling: Sampling | None = None
+    lengths: npt.NDArray[np.float64] | None = None
+    """Warp instructions of each block, [blocks]; those of a block that ran stand for blocks that are like it, and NaN
+    for blocks that a sample leaves out. None: of a grid too large to keep them."""
 
 
 class Engine(StrEnum):
@@ -188,6 +191,10 @@ class Order(StrEnum):
     LOWEST = "lowest"
     """The one whose place in the code is lowest."""
     HIGHEST = "highest"
+
+
+class WorkLimitError(Exception):
+    """A launch is longer than `ExecutionOptions.work_limit`; nothing of it is kept."""
 
 
 @dataclass(frozen=True, slots=True)

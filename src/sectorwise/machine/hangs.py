@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from sectorwise.counting.patterns import list_distinct
 from sectorwise.machine.convergence import State
 from sectorwise.machine.reasons import explain_unknown
 
@@ -23,9 +22,9 @@ def describe_hang(batch: Batch, blocks_not_begun: int) -> None:
     behind = "the launch hangs"
     if blocks_not_begun:
         behind = f"the launch hangs unless one of the last {blocks_not_begun} blocks, which do not fit beside, ends it"
-    for place in np.unique(groups.pc):
+    for place in list_distinct(groups.pc):
         here = groups.pc == place
-        warps = len(np.unique(groups.warp[here]))
+        warps = len(list_distinct(groups.warp[here]))
         count = f"{warps} warp{'s' if warps > 1 else ''}"
         states = groups.state[here]
         if tally.bound.kernel.instructions[min(place, len(tally.bound.kernel.instructions) - 1)].opcode == "SYNCS":

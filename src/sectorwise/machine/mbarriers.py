@@ -11,7 +11,7 @@ from sectorwise.counting.request import Space
 from sectorwise.machine.arrivals import WITH_TRANSACTIONS, WITHOUT_TRANSACTIONS, Arrivals, arrive_in_turn
 from sectorwise.machine.convergence import State
 from sectorwise.machine.frame import of_group
-from sectorwise.machine.lanes import unpack
+from sectorwise.machine.lanes import pack, unpack
 from sectorwise.machine.memory import Request, resolve
 from sectorwise.machine.program import predicate_slot, register_slot
 from sectorwise.machine.taint import ORDERED, UNKNOWN, collect, join, level_of
@@ -65,7 +65,7 @@ def run_mbarrier(batch: Batch, frame: Frame, window: Window, step: Step, taken: 
         return behind
     if instruction.has("PHASECHK"):
         return _check_phase(batch, frame, window, instruction, cells, valid)
-    if instruction.has("ARRIVE") and not instruction.has("TMASK"):
+    if instruction.has("ARRIVE"):
         _arrive(batch, frame, window, instruction, cells, valid)
         return behind
     mark_results_unknown(batch.tally, window, step, lanes, f"{instruction.text}: this form is not known")
@@ -165,7 +165,21 @@ def _arrive(batch: Batch, frame: Frame, window: Window, instruction: Instruction
     leaving = arrivals if instruction.has("OPTOUT") else np.zeros_like(number)
     seen = np.zeros((frame.warps, 32), np.uint64)
     seen[valid] = change_words(batch, cells[valid], Arrivals(arrivals, transactions, leaving))
+    if instruction.has("TMASK"):
+        seen = _see_together(cells, valid, seen)
     _write_long(window, instruction, seen, valid)
+
+
+def _see_together(cells: Longs, valid: Lanes, seen: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """What lanes see that arrive without ending a phase (mbarrier.arrive.noComplete), as compiled code reads it.
+
+    The upper word is what the barrier held before any lane of the warp arrived; the lower one tells which lanes arrive
+    at the same barrier, so that each can add those before it.
+    """
+    alike = (cells[:, :, None] == cells[:, None, :]) & valid[:, None, :]
+    masks = pack(alike.reshape(-1, 32), alike.size // 32).reshape(cells.shape).astype(np.uint64)
+    first = np.take_along_axis(seen, alike.argmax(axis=2), axis=1)
+    return (first & np.uint64(0xFFFFFFFF00000000)) | masks
 
 
 def _write_long(window: Window, instruction: Instruction, value: npt.NDArray[np.uint64], lanes: Lanes) -> None:

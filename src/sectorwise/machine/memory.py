@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sectorwise.counting.patterns import list_distinct
 from sectorwise.counting.request import Space
+from sectorwise.launch.contents import is_assumed
 from sectorwise.machine.execution import Fault, FaultKind
 from sectorwise.machine.storage import Piece, Storage, empty_storage, make_storage, read_words
 from sectorwise.machine.taint import INEXACT
@@ -31,6 +33,9 @@ _NULL_PAGE_BYTES = 1 << 16
 
 DEFAULT_STACK_BYTES = 1024
 """Local memory that a thread has at least: recursive functions use it (CUDA runtime, default of cudaLimitStackSize)."""
+
+MOST_LOCAL_BYTES = 512 << 10
+"""Local memory that a thread can have (CUDA C++ Programming Guide, technical specifications)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +128,18 @@ def open_batch_memory(
     )
 
 
+def stack_bytes(bound: BoundLaunch) -> int:
+    """Local memory of a thread; it ends where the window does."""
+    return max(bound.local_bytes_per_thread, DEFAULT_STACK_BYTES)
+
+
 def global_storage(memory: GlobalMemory, number: int) -> Storage:
     """Storage of an allocation, made now if nothing has touched it before."""
     storage = memory.storages[number]
     if storage is None:
         allocation = memory.allocations[number]
         storage = make_storage(memory.materialise(allocation))
-        if allocation.buffer.contents.kind == "noise":
+        if is_assumed(allocation.buffer):
             storage.shadow = np.full(storage.words.size, INEXACT, np.uint8)
         memory.storages[number] = storage
     return storage
@@ -227,7 +237,7 @@ def _resolve_global(memory: BatchMemory, addresses: Addresses, width_bytes: int,
     unplaced = np.ones(full.shape, np.bool_) if request.active is None else request.active.copy()
     if aligned is not None:
         unplaced &= aligned
-    for number in np.unique(numbers[unplaced]):
+    for number in list_distinct(numbers[unplaced]):
         if number < 0:
             continue
         allocation = world.allocations[number]
@@ -277,7 +287,7 @@ def _find_peers(
 
 def _resolve_local(memory: BatchMemory, addresses: Addresses, width_bytes: int, request: Request) -> tuple[Piece, ...]:
     # The stack grows down from the top of the window.
-    size = max(memory.bound.local_bytes_per_thread, DEFAULT_STACK_BYTES)
+    size = stack_bytes(memory.bound)
     where = _check_window(memory, addresses, WINDOW_BYTES - size, size, width_bytes, request)
     lanes = memory.warps * 32
     if memory.local is None:
@@ -370,7 +380,7 @@ def _describe(memory: BatchMemory, kind: FaultKind, address: int, width_bytes: i
         offset = address - (bound.shared_bytes - own_bytes)
         return f"byte {offset} is outside of the {own_bytes} bytes of the block's shared memory"
     if space is Space.LOCAL:
-        size = max(memory.bound.local_bytes_per_thread, DEFAULT_STACK_BYTES)
+        size = stack_bytes(memory.bound)
         return f"offset 0x{address:x} is outside of the {size} bytes of the thread's stack"
     if address < _NULL_PAGE_BYTES:
         return f"address 0x{address:x} is a null pointer, or near it"

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sectorwise.launch.contents import materialise, needs_whole
-from sectorwise.machine.batch import Tally
+from sectorwise.machine.batch import Tally, open_lengths
 from sectorwise.machine.clusters import find_shape
 from sectorwise.machine.memory import open_global_memory
 from sectorwise.machine.native.alike import SpoiledError, find_alike_registers
 from sectorwise.machine.native.classes import run_examples
 from sectorwise.machine.native.compiler import find_host
 from sectorwise.machine.native.flow import find_flow
+from sectorwise.machine.native.origins import find_reach, reach_spaces
 from sectorwise.machine.native.plan import (
     Counted,
     Plan,
@@ -32,9 +33,8 @@ from sectorwise.machine.native.plan import (
 from sectorwise.machine.native.relevance import find_relevant
 from sectorwise.machine.native.sampling import sample_blocks
 from sectorwise.machine.native.session import open_session
-from sectorwise.machine.native.suitability import check_order, find_doubts
+from sectorwise.machine.native.suitability import check_order, find_doubts, find_met_doubts
 from sectorwise.machine.native.unsupported import UnsupportedError
-from sectorwise.machine.numpy_engine import execute
 from sectorwise.machine.outcome import make_execution
 from sectorwise.machine.program import decode
 from sectorwise.machine.taint import KNOWN
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from sectorwise.binding import Allocation, BoundLaunch
     from sectorwise.machine.execution import Execution, ExecutionOptions, Sampling
     from sectorwise.machine.native.alike import Alike
+    from sectorwise.machine.native.compiler import Host
     from sectorwise.machine.program import Program
 
 _PADDING_BYTES = 64
@@ -61,8 +62,11 @@ def execute_native(
     progress: Callable[[int, int], None] | None = None,
     *,
     assumes: bool = False,
+    host: Host | None = None,
 ) -> Execution:
     """Runs every lane of every warp of every block, block after block; the result is the reference engine's.
+
+    Machine code is for `host`, for this machine where that is None.
 
     With `assumes` it also runs launches in which inexact values, or an order of warps, may decide what happens: their
     memory instructions are marked as assumed or dependent on the schedule wherever that may be, where the reference
@@ -72,7 +76,7 @@ def execute_native(
         UnsupportedError: machine code does not do something of this launch; the reference engine does.
         StepLimitError: a warp ran more instructions than `options.step_limit`; the text names the line.
     """
-    host = find_host()
+    host = host or find_host()
     if host is None:
         raise UnsupportedError("there is no compiler for this machine")
     if options.observers:
@@ -81,15 +85,20 @@ def execute_native(
         raise UnsupportedError("blocks of a cluster run together in the reference engine alone")
     program = decode(bound.kernel)
     flow = find_flow(program)
-    doubts = find_doubts(flow, bound)
+    reach = reach_spaces(flow, bound)
+    doubts, relevant = find_doubts(flow, bound, reach), frozenset(find_relevant(flow, reach))
+    if doubts or any(writes_buffers(step) and step.instruction.index in relevant for step in flow.steps()):
+        # Something hangs on what is stored: it pays to know which buffers that may be.
+        reach = find_reach(flow, bound)
+        doubts, relevant = find_doubts(flow, bound, reach), frozenset(find_relevant(flow, reach))
     if doubts and not assumes:
         text = flow.step_at(min(doubts)).instruction.text
         raise UnsupportedError(f"{text} may depend on a value that is inexact, or on an order")
-    relevant = frozenset(find_relevant(flow))
-    execution = _run(bound, options, Plan(program, flow, host, relevant, doubts), progress)
+    execution = _run(bound, options, Plan(program, flow, host, relevant, reach, doubts, assumes), progress)
     if all(step.instruction.index in relevant for step in flow.steps() if writes_buffers(step)):
         return execution
-    return replace(execution, read_buffer=_read_later(bound, options, Plan(program, flow, host, None)))
+    everything = Plan(program, flow, host, None, reach, assumes=True)
+    return replace(execution, read_buffer=_read_later(bound, options, everything))
 
 
 def _read_later(bound: BoundLaunch, options: ExecutionOptions, plan: Plan) -> Callable[[int], npt.NDArray[np.uint8]]:
@@ -101,6 +110,8 @@ def _read_later(bound: BoundLaunch, options: ExecutionOptions, plan: Plan) -> Ca
             try:
                 made.append(_run(bound, options, plan, None))
             except UnsupportedError:
+                from sectorwise.machine.numpy_engine import execute
+
                 made.append(execute(bound, options))
         return made[0].read_buffer(number)
 
@@ -122,9 +133,14 @@ def _run(
                 left = _run_classes(tally, plan, alike, progress)
         if left.size:
             sampling = _run_left(tally, plan, left, progress)
+    met = {index: counter.met for index, counter in tally.counters.items() if counter.met}
+    undefined = find_met_doubts(plan.flow, plan.reach, met)
+    if undefined and not plan.assumes:
+        text = plan.flow.step_at(min(undefined)).instruction.text
+        raise UnsupportedError(f"{text} may depend on what CUDA leaves undefined")
     for index, counter in tally.counters.items():
         counter.executed = int(tally.issued[index])
-        counter.doubts |= plan.doubts.get(index, KNOWN)
+        counter.doubts |= plan.doubts.get(index, KNOWN) | undefined.get(index, KNOWN)
     return make_execution(tally, bound.launch.blocks_total, sampling)
 
 
@@ -136,7 +152,7 @@ def _run_classes(
     translation, library = build_code(tally, plan, alike)
     counters, limit = open_counters(plan, translation), tally.options.step_limit
     session = open_session(bound, translation, library, open_buffers(tally, plan), counters, limit)
-    classes = run_examples(session, bound, translation, alike, progress)
+    classes = run_examples(session, bound, translation, alike, progress, tally.lengths)
     check_stop(tally, session, classes.stop)
     enter_counted(tally, translation, Counted(counters, classes.issued))
     return classes.left
@@ -162,7 +178,7 @@ def _find_alike(bound: BoundLaunch, plan: Plan) -> Alike | None:
     """What blocks have in common, where there are enough of them and only counts are asked for."""
     if plan.relevant is None or bound.launch.blocks_total < _FEWEST_BLOCKS:
         return None
-    return find_alike_registers(plan.flow, plan.relevant, bound)
+    return find_alike_registers(plan.flow, plan.relevant, bound, plan.reach)
 
 
 def _open_tally(bound: BoundLaunch, options: ExecutionOptions, program: Program) -> Tally:
@@ -176,6 +192,7 @@ def _open_tally(bound: BoundLaunch, options: ExecutionOptions, program: Program)
         {},
         np.zeros(count, np.int64),
         np.zeros(count, np.int64),
+        lengths=open_lengths(bound.launch.blocks_total),
     )
 
 

@@ -11,11 +11,12 @@ from sectorwise.errors import StepLimitError
 from sectorwise.launch.contents import materialise
 from sectorwise.machine.banks import pack_bank
 from sectorwise.machine.barriers import run_inline_control
-from sectorwise.machine.batch import Batch, Tally, open_batch
+from sectorwise.machine.batch import Batch, Tally, open_batch, open_lengths
 from sectorwise.machine.clusters import count_inseparable
 from sectorwise.machine.control import leave_block
 from sectorwise.machine.convergence import yield_waiting
 from sectorwise.machine.doubts import end_doubts, spread_doubts, way_of
+from sectorwise.machine.execution import WorkLimitError
 from sectorwise.machine.frame import Frame, end
 from sectorwise.machine.hangs import describe_endless, describe_hang
 from sectorwise.machine.memory import open_global_memory
@@ -41,10 +42,6 @@ if TYPE_CHECKING:
 
 LANES_IN_BATCH = 1 << 15
 """So many lanes that a register of all of them stays in a core's cache, and that a NumPy call costs little a lane."""
-
-
-class WorkLimitError(Exception):
-    """A launch is longer than `ExecutionOptions.work_limit`; nothing of it is kept."""
 
 
 def execute(
@@ -104,6 +101,7 @@ def open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
         {},
         np.zeros(count, np.int64),
         np.zeros(count, np.int64),
+        lengths=open_lengths(bound.launch.blocks_total),
     )
 
 
@@ -156,6 +154,9 @@ def run_batch(batch: Batch) -> bool:
             return False
         if batch.groups.warp.size:
             describe_hang(batch, 0)
+        if batch.tally.lengths is not None:
+            last = batch.first_block + batch.blocks
+            batch.tally.lengths[batch.first_block : last] = batch.steps.reshape(batch.blocks, -1).sum(axis=1)
         return True
 
 

@@ -11,6 +11,9 @@ from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
 from sectorwise.machine.atomics import apply_atomic, is_order_visible
 from sectorwise.machine.banks import read_bank
+from sectorwise.machine.collisions import stain_collisions
+from sectorwise.machine.encounters import COLLIDED, UNWRITTEN
+from sectorwise.machine.lanes import as_signed, of_first_lane
 from sectorwise.machine.memory import (
     BatchMemory,
     Request,
@@ -20,10 +23,11 @@ from sectorwise.machine.memory import (
     peek_words,
     resolve,
 )
+from sectorwise.machine.observers import tell_request
 from sectorwise.machine.registers import PREDICATE, TRUE, UNIFORM, UNIFORM_PREDICATE, ZERO_WORD, Window
 from sectorwise.machine.sites import Patterns, SiteCounter, find_first, record
 from sectorwise.machine.special import UNKNOWN_REASONS
-from sectorwise.machine.storage import Piece, keep_bytes, read_words, stain_words, write_words
+from sectorwise.machine.storage import Piece, keep_bytes, mark_written, read_words, stain_words, write_words
 from sectorwise.machine.taint import (
     INEXACT,
     INEXACT_LEVEL,
@@ -36,6 +40,7 @@ from sectorwise.machine.taint import (
     join,
     level_of,
 )
+from sectorwise.machine.unwritten import judge_unwritten, may_read_unwritten
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -108,7 +113,7 @@ class NumpyPort:
     def _read_uniform(self, slot: int) -> Lanes:
         """A value a warp: groups that have parted keep their own, so it is that of the group's first lane."""
         value = self._read(slot)
-        return value if value.shape[1] == 1 else _of_first_lane(value, self.group, self.warps)
+        return value if value.shape[1] == 1 else of_first_lane(value, self.group, self.warps)
 
     def write_register(self, index: int, value: Lanes, *, uniform: bool = False) -> None:
         """Writes a word in the active lanes."""
@@ -125,7 +130,7 @@ class NumpyPort:
         if uniform:
             # One value for the lanes that issue together, of the first active one; unchanged where none is active.
             if value.shape[1] != 1:
-                value = _of_first_lane(value, self.lanes, self.warps)
+                value = of_first_lane(value, self.lanes, self.warps)
             mask = self._uniform_mask()
         self.window.write(slot, value, mask)
         level = self.level
@@ -191,15 +196,23 @@ class NumpyPort:
 
     def load(self, access: Access, address: Lanes) -> Sequence[Lanes]:
         """Counts a request and reads."""
-        pieces, _ = self._access(access, _signed(address), access.width_bytes)
+        pieces, active = self._access(access, as_signed(address), access.width_bytes)
         words, taint = read_words(pieces, access.width_bytes, self.warps)
+        if may_read_unwritten(self.step.instruction, access):
+            unwritten = judge_unwritten(pieces, access.width_bytes, active, self.warps)
+            self.counters[self._index()].met |= 0 if unwritten is None else UNWRITTEN
+            taint = join(taint, unwritten)
         self.level = join(self.level, taint)
         return words
 
     def store(self, access: Access, address: Lanes, words: Sequence[Lanes]) -> None:
         """Counts a request and writes."""
-        pieces, active = self._access(access, _signed(address), access.width_bytes)
+        pieces, active = self._access(access, as_signed(address), access.width_bytes)
         self._write_words(pieces, access.width_bytes, list(words), active, self.level)
+        if access.space is not Space.LOCAL and stain_collisions(
+            pieces, access.width_bytes, list(words), active, self.warps
+        ):
+            self.counters[self._index()].met |= COLLIDED
 
     def atomic(
         self,
@@ -212,7 +225,7 @@ class NumpyPort:
     ) -> Sequence[Lanes]:
         """Counts a request and updates lane after lane."""
         size_bytes = min(access.width_bytes, 4 * words)
-        pieces, active = self._access(access, _signed(address), size_bytes)
+        pieces, active = self._access(access, as_signed(address), size_bytes)
         seen = self._update(access, pieces, active, update, size_bytes, inexact=inexact)
         self.level = join(self.level, level_of(ORDERED))
         if words == 1:
@@ -223,7 +236,7 @@ class NumpyPort:
         self, access: Access, address: Lanes, updates: Sequence[Callable[[Algebra[Any], Lanes], Lanes]]
     ) -> Sequence[Lanes]:
         """Counts one request and updates word after word, each lane after lane."""
-        pieces, active = self._access(access, _signed(address), access.width_bytes)
+        pieces, active = self._access(access, as_signed(address), access.width_bytes)
         seen: list[Lanes] = []
         for k, update in enumerate(updates):
             words = tuple(Piece(piece.storage, piece.index + 4 * k, piece.where) for piece in pieces)
@@ -251,6 +264,9 @@ class NumpyPort:
             pieces, active, lambda old: update(self.algebra, old), size_bytes, access.modifiers, self.warps
         )
         note_change(self.memory, before, pieces, size_bytes, self.warps)
+        if "EXCH" in access.modifiers:
+            # Other updates go on from what is there, which stays as unsure as it was.
+            mark_written(pieces, size_bytes, active, self.warps)
         if is_order_visible(access.modifiers):
             self.level = join(self.level, level_of(ORDERED))
         if self.level is not None:
@@ -263,7 +279,7 @@ class NumpyPort:
         """Counts a cp.async request and copies at once: nobody may read the copy before waiting for it."""
         width = access.width_bytes
         sizes = None if source_bytes is None else np.minimum(source_bytes.astype(np.int64), width)
-        target, source = _signed(shared_address), _signed(global_address)
+        target, source = as_signed(shared_address), as_signed(global_address)
         self._count(access, source, secondary=target, source_bytes=sizes)
         reads = None if sizes is None else np.broadcast_to(sizes > 0, (self.warps, 32))
         reading = self._request(Space.GLOBAL, reads)
@@ -276,7 +292,7 @@ class NumpyPort:
 
     def load_matrix(self, access: Access, address: Lanes) -> Sequence[Lanes]:
         """Counts an ldmatrix request; word of lane l of matrix m: bytes 4 * (l % 4) to + 3 of row l // 4."""
-        addresses = np.broadcast_to(_signed(address), (self.warps, 32))
+        addresses = np.broadcast_to(as_signed(address), (self.warps, 32))
         self._count(access, addresses)
         addresses = check_matrix_rows(self.memory, addresses, access.matrices, self._request(access.space))
         words: list[Lanes] = []
@@ -290,7 +306,7 @@ class NumpyPort:
 
     def store_matrix(self, access: Access, address: Lanes, words: Sequence[Lanes]) -> None:
         """Counts an stmatrix request; inverse of `load_matrix`."""
-        addresses = np.broadcast_to(_signed(address), (self.warps, 32))
+        addresses = np.broadcast_to(as_signed(address), (self.warps, 32))
         self._count(access, addresses)
         addresses = check_matrix_rows(self.memory, addresses, access.matrices, self._request(access.space))
         for matrix, word in enumerate(words):
@@ -349,16 +365,10 @@ class NumpyPort:
             first_warp = self.memory.first_block * self.memory.warps_per_block
             counter.first = find_first(address, lanes, self.rows, first_warp)
         if self.observers:
-            self._show(access, address, lanes)
+            first = self.memory.first_block * self.memory.warps_per_block
+            rows = np.arange(self.warps) if self.rows is None else self.rows
+            tell_request(self.observers, self._index(), access, first + rows, address, lanes)
         return known
-
-    def _show(self, access: Access, address: npt.NDArray[np.int64], lanes: Mask | None) -> None:
-        rows = np.arange(self.warps) if self.rows is None else self.rows
-        warps = self.memory.first_block * self.memory.warps_per_block + rows
-        addresses = np.broadcast_to(address, (self.warps, 32))
-        active = np.ones((self.warps, 32), np.bool_) if lanes is None else lanes
-        for observer in self.observers:
-            observer.on_request(self._index(), access, warps, addresses, active)
 
     def _judge_address(self, counter: SiteCounter, lanes: Mask | None) -> Mask | None:
         counter.doubts |= self.way
@@ -387,14 +397,3 @@ class NumpyPort:
 
     def _index(self) -> int:
         return self.step.instruction.index
-
-
-def _of_first_lane(value: Lanes, lanes: Mask | None, warps: int) -> Lanes:
-    if lanes is None:
-        return value[:, :1]
-    lanes = np.broadcast_to(lanes, (warps, 32))
-    return np.take_along_axis(np.broadcast_to(value, (warps, 32)), lanes.argmax(axis=1)[:, None], axis=1)
-
-
-def _signed(address: Lanes) -> npt.NDArray[np.int64]:
-    return address.view(np.int64) if address.dtype == np.uint64 else address.astype(np.int64)

@@ -19,7 +19,7 @@ from sectorwise.binary.ir import (
     Register,
 )
 from sectorwise.errors import SectorwiseError
-from sectorwise.machine.algebra import Algebra, Float, Value
+from sectorwise.machine.algebra import Float, Value
 from sectorwise.machine.port import Port
 
 Action = Callable[[Port[Any]], None]
@@ -286,8 +286,3 @@ def write_predicate(operand: Operand | None) -> Writer | None:
         return None
     index, uniform = operand.index, operand.uniform
     return lambda port, value: port.write_predicate(index, value, uniform=uniform)
-
-
-def exclusive_or(algebra: Algebra[Value], a: Value, mask: int) -> Value:
-    """A word with the bits of a constant flipped."""
-    return algebra.bit_xor(a, algebra.word(mask))

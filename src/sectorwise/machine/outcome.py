@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sectorwise.machine.encounters import explain_encounters
 from sectorwise.machine.execution import Certainty, Execution, Fault, Limitation
 from sectorwise.machine.reasons import explain_unknown
 from sectorwise.machine.sites import close_site, judge_doubts
@@ -38,6 +39,7 @@ def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) 
         said[index, f"whether lanes go this way is not known: {because}; they are taken not to"] = None
     for index in sorted(tally.faults.remote):
         said[index, "it reaches into another block's shared memory: this is counted as if it were its own"] = None
+    said.update(dict.fromkeys(explain_encounters(tally.counters)))
     limitations = [Limitation(index, because) for index, because in sorted(said)]
     limitations += [Limitation(site.instruction, site.unknown_because) for site in sites if site.unknown_because]
     return Execution(
@@ -49,6 +51,7 @@ def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) 
         _make_reader(tally.global_memory, tally),
         blocks if sampling is None else blocks - sampling.of + len(sampling.blocks),
         sampling,
+        tally.lengths,
     )
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     Levels = npt.NDArray[np.uint8]
 
 # One numbering for all that a warp can hold: R, UR, P, UP, and the convergence barriers B.
+STACK_POINTER = 1
 UNIFORM = 256
 PREDICATE = 512
 UNIFORM_PREDICATE = 520

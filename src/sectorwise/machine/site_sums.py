@@ -16,6 +16,7 @@ def merge_counter(counter: SiteCounter, other: SiteCounter) -> None:
     counter.doubts |= other.doubts
     counter.unknown |= other.unknown
     counter.sampled |= other.sampled
+    counter.met |= other.met
     for kept in other.kept.values():
         keep_patterns(counter, kept.key[None], kept.parts, kept.counts[None], np.array([kept.times]))
     if other.first is not None and (counter.first is None or other.first.warp < counter.first.warp):

@@ -66,7 +66,8 @@ class SiteCounter:
 
     `sums` are in the order of the fields of `Counts`, then requests that have an active lane.
     `doubts` is all that was uncertain about its addresses, its guard and the way to it; `unknown` says that some
-    requests are not in the counts, `sampled` that some blocks stand for others without a proof.
+    requests are not in the counts, `sampled` that some blocks stand for others without a proof; `met` is what it met
+    that CUDA leaves undefined (`encounters`).
     """
 
     instruction: int
@@ -78,6 +79,7 @@ class SiteCounter:
     doubts: int = KNOWN
     unknown: bool = False
     sampled: bool = False
+    met: int = 0
     memo: dict[bytes, npt.NDArray[np.int64]] = field(default_factory=dict)
     kept: dict[bytes, _Kept] = field(default_factory=dict)
     first: FirstRequest | None = None
@@ -123,6 +125,7 @@ def keep_patterns(counter: SiteCounter, keys: Keys, parts: Parts, counts: Keys, 
     """Keeps the dearest of distinct patterns: `keys` [n, columns], their `counts` [n, 9], each `times` [n] seen."""
     excess = counts[:, 0] - counts[:, 1] + counts[:, 3] - counts[:, 4]
     dearest = range(len(keys)) if len(keys) <= _KEPT_PATTERNS else np.argsort(-excess * times, kind="stable")
+    least: int | None = None
     for row in dearest[:_KEPT_PATTERNS]:
         if keys[row, 0] == 0:
             continue
@@ -132,21 +135,25 @@ def keep_patterns(counter: SiteCounter, keys: Keys, parts: Parts, counts: Keys, 
             known.times += int(times[row])
             continue
         if len(counter.kept) == _KEPT_PATTERNS:
-            cheapest = min(counter.kept, key=lambda each: counter.kept[each].excess)
-            if counter.kept[cheapest].excess >= excess[row]:
+            if least is None:
+                least = min(kept.excess for kept in counter.kept.values())
+            if least >= excess[row]:
                 continue
-            del counter.kept[cheapest]
+            del counter.kept[next(each for each, kept in counter.kept.items() if kept.excess == least)]
+            least = None
         counter.kept[name] = _Kept(keys[row], parts, counts[row], int(times[row]), int(excess[row]))
 
 
 def record_rows(counter: SiteCounter, keys: Keys, parts: Parts, times: Keys) -> None:
     """Adds requests that are keys already (see `_make_columns`), each as often as `times` [rows] says."""
-    hashes = keys.view(np.uint64) @ _MULTIPLIERS[: keys.shape[1]]
-    _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-    if not np.array_equal(keys[first][inverse], keys):
-        first = inverse = np.arange(len(keys))
-    distinct, sums = keys[first], np.zeros(len(first), np.int64)
-    np.add.at(sums, inverse, times)
+    distinct, sums = keys, times
+    if len(keys) > 1:
+        hashes = keys.view(np.uint64) @ _MULTIPLIERS[: keys.shape[1]]
+        _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
+        if not np.array_equal(keys[first][inverse], keys):
+            first = inverse = np.arange(len(keys))
+        distinct, sums = keys[first], np.zeros(len(first), np.int64)
+        np.add.at(sums, inverse, times)
     counts = _count(counter, distinct, parts)
     counter.sums += sums @ counts
     keep_patterns(counter, distinct, parts, counts, sums)

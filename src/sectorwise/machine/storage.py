@@ -19,14 +19,21 @@ if TYPE_CHECKING:
     Indices = npt.NDArray[np.int64]
 
 
+_WRITTEN_WORD = np.uint32(0x01010101)
+
+
 @dataclass(slots=True)
 class Storage:
-    """Bytes that lanes can reach, with views by width, and a taint for each word once one is not known."""
+    """Bytes that lanes can reach, with views by width, and a taint for each word once one is not known.
+
+    `written` has a one for each byte that was stored to; None where all of it holds something from the start.
+    """
 
     octets: npt.NDArray[np.uint8]
     halves: npt.NDArray[np.uint16]
     words: npt.NDArray[np.uint32]
     shadow: Levels | None = None
+    written: npt.NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +62,9 @@ def make_storage(content: npt.NDArray[np.uint8]) -> Storage:
 
 
 def empty_storage(size_bytes: int) -> Storage:
-    """Storage of zeros."""
+    """Storage of zeros, to which nothing has been written."""
     octets = np.zeros(-(-max(size_bytes, 1) // 16) * 16, np.uint8)
-    return Storage(octets, octets.view(np.uint16), octets.view(np.uint32))
+    return Storage(octets, octets.view(np.uint16), octets.view(np.uint32), None, np.zeros_like(octets))
 
 
 def empty_shadow(storage: Storage) -> Levels:
@@ -130,6 +137,7 @@ def write_words(
         if where is not None:
             index = index[where]
         _write_shadow(piece, index, width_bytes, _pick(level, where, warps))
+        _mark_written(piece, index, width_bytes)
         for k, word in enumerate(words):
             value = _pick(word, where, warps)
             if width_bytes == 1:
@@ -160,12 +168,36 @@ def _write_shadow(piece: Piece, index: Indices, width_bytes: int, level: npt.NDA
         storage.shadow[at] = level if width_bytes >= 4 else storage.shadow[at] | level
 
 
+def _mark_written(piece: Piece, index: Indices, width_bytes: int) -> None:
+    written = piece.storage.written
+    if written is None:
+        return
+    if width_bytes < 4:
+        for k in range(width_bytes):
+            written[index + k] = 1
+        return
+    words = written.view(np.uint32)
+    for k in range(width_bytes >> 2):
+        words[(index >> 2) + k * (piece.stride_bytes >> 2)] = _WRITTEN_WORD
+
+
+def mark_written(pieces: tuple[Piece, ...], width_bytes: int, active: Lanes | None, warps: int) -> None:
+    """Notes that active lanes leave something of their own there."""
+    for piece in pieces:
+        where = everywhere(active, piece.where, warps)
+        _mark_written(piece, np.broadcast_to(piece.index, (warps, 32))[where], width_bytes)
+
+
+def everywhere(active: Lanes | None, where: Lanes | None, warps: int) -> Lanes:
+    """The lanes that are in both, bool [warps, 32]; None means all."""
+    lanes = np.ones((warps, 32), np.bool_) if active is None else np.broadcast_to(active, (warps, 32))
+    return lanes if where is None else lanes & where
+
+
 def stain_words(pieces: tuple[Piece, ...], width_bytes: int, active: Lanes | None, warps: int, flags: int) -> None:
     """Adds flags to the taint of what the active lanes reach: their updates were not wholly known."""
     for piece in pieces:
-        where = np.ones((warps, 32), np.bool_) if active is None else np.broadcast_to(active, (warps, 32))
-        if piece.where is not None:
-            where = where & piece.where
+        where = everywhere(active, piece.where, warps)
         shadow = empty_shadow(piece.storage)
         first = np.broadcast_to(piece.index, (warps, 32))[where] >> 2
         for k in range(max(1, width_bytes >> 2)):

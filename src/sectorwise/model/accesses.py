@@ -10,7 +10,8 @@ from sectorwise.model.schedule import Access
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sectorwise.machine.execution import Site
+    from sectorwise.machine.execution import Execution, Site
+    from sectorwise.model.traffic import Traffic
 
 _SECTOR_BYTES: Final = 32
 _SECTORS_IN_LINE: Final = 4
@@ -33,6 +34,14 @@ def average_accesses(
         for site in sites
         if site.access.space in _DEVICE_SPACES and site.executed and site.unknown_because is None
     }
+
+
+def find_shares(execution: Execution, traffic: Traffic) -> dict[int, tuple[float, float, float]]:
+    """The parts of each instruction's sectors that come from, or go to, DRAM and the L2."""
+    shares = traffic.shares()
+    written = _SECTOR_BYTES * count_written(execution.sites)
+    to_dram = min(1.0, traffic.dram_bytes_write / written) if written else 0.0
+    return {site.instruction: shares.get(site.instruction, (to_dram, 1 - to_dram, 0.0)) for site in execution.sites}
 
 
 def count_unknown(sites: Sequence[Site]) -> int:

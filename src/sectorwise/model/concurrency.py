@@ -13,7 +13,7 @@ from sectorwise.errors import ArgumentError
 from sectorwise.model.latency import describe_memory
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
 
@@ -34,11 +34,15 @@ _SOLVED = 2e-5
 
 
 class Bound(StrEnum):
-    """What sets the pace: schedulers without a gap, a memory that is busy 90 % of its time, else the wait for data."""
+    """What sets the pace: schedulers without a gap, a memory that is busy 90 % of its time, else the wait for data.
+
+    Or `OTHER` work of the launch that takes longer than its loads: arithmetic, passes of L1, the L2, atomics.
+    """
 
     LATENCY = "latency"
     MEMORY = "memory"
     ISSUE = "issue"
+    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,10 @@ class Concurrency:
 
     `requested_bytes_per_sm` is what the resident warps ask for in one pass of the loop, the naive figure;
     `in_flight_bytes_per_sm` what is outstanding on average, less because a burst drains before the next begins;
-    `needed_bytes_per_sm` what keeps the memory 95 % busy. `pass_ns` is the time of one pass, `latency_ns` the mean
-    of a load under this load of the memory, of which `queued_ns` is waiting; `memory_busy` the busy part of the
-    memory's time. `assumed` says which numbers of the device were borrowed or guessed; empty: all measured on it.
+    `needed_bytes_per_sm` what keeps the memory 95 % busy. `pass_ns` is the time of one pass, `walk_ns` that of a warp
+    to which every issue slot is free. `latency_ns` is the mean of a load under this load of the memory, of which
+    `queued_ns` is waiting; `memory_busy` the busy part of the memory's time. `assumed` says which numbers of the device
+    were borrowed or guessed; empty: all measured on it.
     """
 
     device: str
@@ -59,6 +64,7 @@ class Concurrency:
     in_flight_bytes_per_sm: float
     needed_bytes_per_sm: float
     pass_ns: float
+    walk_ns: float
     latency_ns: float
     queued_ns: float
     memory_busy: float
@@ -70,11 +76,32 @@ class Concurrency:
 
 @dataclass(frozen=True, slots=True)
 class _Draws:
-    """Random numbers of every load of every pass, the same for every trial load of the memory: results stay smooth."""
+    """Random numbers of one load in every pass, the same for every trial load of the memory: results stay smooth.
 
-    idle: Times
-    queued: Times
+    Each is of shape (passes, blocks, warps of a block). `idle_ns` is the latency of an idle DRAM, `waits` the wait in
+    its queue, in units of the mean wait; `level` says where the data are found.
+    """
+
+    access: Access
+    idle_ns: Times
+    waits: Times
     level: Times
+
+
+@dataclass(frozen=True, slots=True)
+class _Issue:
+    """What issuing one slot does; what would change nothing is left out.
+
+    `waits_for` are the scoreboards that may be set later than now; `sets` and `frees` are scoreboards, with whether
+    what they are set to is certainly later than what they are at.
+    """
+
+    waits_for: tuple[int, ...]
+    is_block_barrier: bool
+    load: int | None
+    sets: tuple[int, bool] | None
+    frees: tuple[int, bool] | None
+    stall_cycles: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +136,15 @@ def estimate_concurrency(
     memory = describe_memory(device)
     capability = require_capability(device)
     sms = sm_count or device.sm_count
-    draws = _draw(schedule, warps_per_block)
+    draws = _draw(schedule, warps_per_block, memory)
+    issues = _list_issues(_merge_plain(schedule, memory.taken_branch_cycles))
+    shape = (max(1, _WARPS_SAMPLED // warps_per_block), warps_per_block)
     issue_cycles = max(-(-warps_per_sm // capability.sub_partitions) * len(schedule.slots), pipe_cycles)
     cycles_per_ns = device.boost_mhz / 1000
 
     def load_memory(busy: float) -> tuple[_Walk, float, float]:
-        walk = _walk(schedule, draws, memory, memory.wait_ns(busy), cycles_per_ns)
+        latencies = [_draw_latencies(draw, memory, memory.wait_ns(busy)) * cycles_per_ns for draw in draws]
+        walk = _walk(issues, shape, latencies, memory.l1_hit_ns * cycles_per_ns, draws)
         pass_ns = max(walk.pass_cycles, issue_cycles) / cycles_per_ns
         return walk, pass_ns, share * sms * warps_per_sm * schedule.dram_bytes / pass_ns
 
@@ -131,6 +161,7 @@ def estimate_concurrency(
         in_flight_bytes_per_sm=share * warps_per_sm * walk.byte_cycles / (pass_ns * cycles_per_ns),
         needed_bytes_per_sm=memory.needed_bytes(0.95) / device.sm_count,
         pass_ns=pass_ns,
+        walk_ns=walk.pass_cycles / cycles_per_ns,
         latency_ns=walk.latency_cycles / cycles_per_ns,
         queued_ns=memory.wait_ns(busy),
         memory_busy=busy,
@@ -141,54 +172,92 @@ def estimate_concurrency(
     )
 
 
-def _draw(schedule: Schedule, warps_per_block: int) -> _Draws:
-    """Uniform numbers, shape (passes, loads of a pass, blocks, warps of a block)."""
+def _draw(schedule: Schedule, warps_per_block: int, memory: MemoryModel) -> list[_Draws]:
+    """What is random of each load of a pass."""
     generator = np.random.default_rng(0)
-    loads = sum(slot.load is not None for slot in schedule.slots)
+    loads = [slot.load for slot in schedule.slots if slot.load is not None]
     blocks = max(1, _WARPS_SAMPLED // warps_per_block)
-    shape = (_PASSES_SKIPPED + _PASSES_COUNTED, loads, blocks, warps_per_block)
-    return _Draws(idle=generator.random(shape), queued=generator.random(shape), level=generator.random(shape))
-
-
-def _walk(schedule: Schedule, draws: _Draws, memory: MemoryModel, wait_ns: float, cycles_per_ns: float) -> _Walk:
-    """Let the sampled warps issue their schedule, pass after pass, with the mean time in the memory's queue given."""
-    loads = [slot.load for slot in schedule.slots if slot.load]
-    latencies = [
-        _draw_latencies(access, draws, load, memory, wait_ns) * cycles_per_ns for load, access in enumerate(loads)
+    shape = (_PASSES_SKIPPED + _PASSES_COUNTED, len(loads), blocks, warps_per_block)
+    idle, queued, level = (generator.random(shape) for _ in range(3))
+    return [
+        _Draws(
+            access,
+            memory.draw_idle_ns(idle[:, load], access.request_bytes / access.places, access.places),
+            memory.draw_waits(queued[:, load], access.request_bytes / access.places, access.places),
+            level[:, load],
+        )
+        for load, access in enumerate(loads)
     ]
-    slots = _merge_plain(schedule, memory.taken_branch_cycles)
-    now = np.zeros(draws.idle.shape[2:])
-    clear = np.zeros((_SCOREBOARDS, *now.shape))
+
+
+def _list_issues(slots: Sequence[Slot]) -> list[_Issue]:
+    """What a pass does, slot after slot.
+
+    Time only goes on. So a scoreboard that was waited for is clear until it is set again, and what it is set to then is
+    later than what it was at.
+    """
+    issues = []
+    loads = 0
+    # A pass begins as the one before left the scoreboards: all may be set.
+    pending = set(range(_SCOREBOARDS))
+    for slot in slots:
+        waits_for = tuple(barrier for barrier in slot.waits_for if barrier in pending)
+        pending -= set(slot.waits_for)
+        sets, frees = slot.sets, slot.frees
+        later = sets not in pending
+        later_freed = frees not in pending and frees != sets
+        pending |= {barrier for barrier in (sets, frees) if barrier is not None}
+        issues.append(
+            _Issue(
+                waits_for,
+                slot.is_block_barrier,
+                loads if slot.load else None,
+                None if sets is None else (sets, later),
+                None if frees is None else (frees, later_freed),
+                slot.stall_cycles,
+            )
+        )
+        loads += slot.load is not None
+    return issues
+
+
+def _walk(
+    issues: Sequence[_Issue],
+    shape: tuple[int, int],
+    latencies: Sequence[Times],
+    short_cycles: float,
+    draws: Sequence[_Draws],
+) -> _Walk:
+    """Let the sampled warps issue their schedule, pass after pass, with these latencies of each load, in cycles."""
+    now = np.zeros(shape)
+    clear = [np.zeros(shape) for _ in range(_SCOREBOARDS)]
     begin = now
     for one_pass in range(_PASSES_SKIPPED + _PASSES_COUNTED):
         if one_pass == _PASSES_SKIPPED:
             begin = now
-        load = 0
-        for slot in slots:
-            result_cycles: Times | float = memory.l1_hit_ns * cycles_per_ns
-            if slot.load:
-                result_cycles = latencies[load][one_pass]
-                load += 1
-            now = _issue(slot, now, clear, result_cycles, memory.l1_hit_ns * cycles_per_ns)
+        for issue in issues:
+            result_cycles = short_cycles if issue.load is None else latencies[issue.load][one_pass]
+            now = _issue(issue, now, clear, result_cycles, short_cycles)
     counted = [latency[_PASSES_SKIPPED:].mean() for latency in latencies]
     return _Walk(
         pass_cycles=float((now - begin).mean()) / _PASSES_COUNTED,
         latency_cycles=float(np.mean(counted)) if counted else 0.0,
-        byte_cycles=float(sum(access.request_bytes * mean for access, mean in zip(loads, counted, strict=True))),
+        byte_cycles=float(sum(draw.access.request_bytes * mean for draw, mean in zip(draws, counted, strict=True))),
     )
 
 
-def _issue(slot: Slot, now: Times, clear: Times, result_cycles: Times | float, short_cycles: float) -> Times:
+def _issue(issue: _Issue, now: Times, clear: list[Times], result_cycles: Times | float, short_cycles: float) -> Times:
     """Issue one slot at `now` or later; `clear` (when each scoreboard is) is brought up to date. When the next may."""
-    for barrier in slot.waits_for:
+    for barrier in issue.waits_for:
         now = np.maximum(now, clear[barrier])
-    if slot.is_block_barrier:
+    if issue.is_block_barrier:
         now = np.broadcast_to(now.max(axis=-1, keepdims=True), now.shape)
-    if slot.sets is not None:
-        clear[slot.sets] = np.maximum(clear[slot.sets], now + result_cycles)
-    if slot.frees is not None:
-        clear[slot.frees] = np.maximum(clear[slot.frees], now + short_cycles)
-    return now + slot.stall_cycles
+    for place, cycles in ((issue.sets, result_cycles), (issue.frees, short_cycles)):
+        if place is not None:
+            barrier, is_later = place
+            done = now + cycles
+            clear[barrier] = done if is_later else np.maximum(clear[barrier], done)
+    return now + issue.stall_cycles
 
 
 def _merge_plain(schedule: Schedule, taken_branch_cycles: int) -> tuple[Slot, ...]:
@@ -207,35 +276,37 @@ def _merge_plain(schedule: Schedule, taken_branch_cycles: int) -> tuple[Slot, ..
     return tuple(merged)
 
 
-def _draw_latencies(access: Access, draws: _Draws, load: int, memory: MemoryModel, wait_ns: float) -> Times:
-    """Latencies in ns of one load in every pass, shape (passes, blocks, warps)."""
-    place_bytes = access.request_bytes / access.places
-    from_dram = memory.draw_idle_ns(draws.idle[:, load], place_bytes, access.places)
-    from_dram = from_dram + wait_ns * memory.draw_waits(draws.queued[:, load], place_bytes, access.places)
+def _draw_latencies(draws: _Draws, memory: MemoryModel, wait_ns: float) -> Times:
+    """Latencies in ns of one load in every pass, shape (passes, blocks, warps), by the mean wait in a queue."""
+    access = draws.access
+    from_dram = draws.idle_ns + wait_ns * draws.waits
     if access.dram_share >= 1:
         return from_dram
-    level = draws.level[:, load]
-    from_l2 = np.where(level < access.dram_share + access.l2_share, memory.l2_hit_ns, memory.l1_hit_ns)
-    return np.where(level < access.dram_share + access.waiting_share, from_dram, from_l2)
+    from_l2 = np.where(draws.level < access.dram_share + access.l2_share, memory.l2_hit_ns, memory.l1_hit_ns)
+    return np.where(draws.level < access.dram_share + access.waiting_share, from_dram, from_l2)
 
 
 def _solve(demand: Callable[[float], float]) -> float:
     """The busy part of the memory's time at which what the warps demand is what it serves; demand falls with it.
 
-    Regula falsi in the Illinois variant: a handful of walks, where halving takes fourteen.
+    Regula falsi in the Illinois variant: an end that stays twice running counts half. It takes a handful of walks,
+    where halving takes fourteen.
     """
     low, high = 0.0, _BUSIEST
     over, under = demand(low), demand(high) - high
     if under >= 0:
         return high
     busy = low
+    moved = 0
     for _ in range(_MOST_TRIALS):
         busy = (low * under - high * over) / (under - over)
         excess = demand(busy) - busy
         if abs(excess) < _SOLVED:
             break
         if excess > 0:
-            low, over, under = busy, excess, under / 2
+            low, over = busy, excess
+            under, moved = (under / 2 if moved > 0 else under), 1
         else:
-            high, under, over = busy, excess, over / 2
+            high, under = busy, excess
+            over, moved = (over / 2 if moved < 0 else over), -1
     return busy

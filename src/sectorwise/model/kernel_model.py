@@ -11,11 +11,11 @@ from sectorwise.model.occupancy import occupancy
 from sectorwise.model.pace import estimate_pace
 from sectorwise.model.time import estimate_time
 from sectorwise.model.totals import count_instructions, sum_totals
-from sectorwise.model.traffic import estimate_traffic
 
 if TYPE_CHECKING:
     from sectorwise.binding import BoundLaunch
     from sectorwise.machine.execution import Execution
+    from sectorwise.model.caches.chain import Chain
     from sectorwise.model.causes import Cause
     from sectorwise.model.occupancy import Occupancy
     from sectorwise.model.pace import Pace
@@ -42,12 +42,18 @@ class KernelModel:
 
 
 def model_kernel(
-    bound: BoundLaunch, execution: Execution, *, follow_caches: bool = False, warm: bool = False
+    bound: BoundLaunch,
+    execution: Execution,
+    *,
+    follow_caches: bool = False,
+    warm: bool = False,
+    chain: Chain | None = None,
 ) -> KernelModel:
     """The model of a launch that has been executed.
 
     `traffic` and `time` are None where an address is not known, and without `follow_caches`, which takes about a
-    second. The L2 is empty before the launch, or `warm` from the same launch.
+    second. The L2 is empty before the launch, or `warm` from the same launch, or has what launches of a `chain` left:
+    `traffic.left` is the chain with this launch.
     """
     launch, needs = bound.launch, bound.kernel.resources
     held = occupancy(
@@ -59,7 +65,11 @@ def model_kernel(
         cluster_blocks=1 if needs.cluster is None else prod(needs.cluster),
     )
     totals = sum_totals(execution.sites, count_instructions(bound.kernel, execution.issued))
-    traffic = estimate_traffic(bound, execution, held, warm=warm) if follow_caches else None
+    traffic = None
+    if follow_caches:
+        from sectorwise.model.traffic import estimate_traffic
+
+        traffic = estimate_traffic(bound, execution, held, warm=warm, chain=chain)
     time = None if traffic is None else estimate_time(bound, execution, held, traffic)
     return KernelModel(
         bound=bound,
@@ -69,5 +79,5 @@ def model_kernel(
         traffic=traffic,
         time=time,
         causes=() if traffic is None or time is None else find_causes(bound, execution, held, traffic, time),
-        pace=estimate_pace(bound, execution, totals, held, traffic),
+        pace=estimate_pace(bound, execution, totals, held, traffic, time),
     )

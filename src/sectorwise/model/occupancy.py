@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.device import DeviceSpec, load_device, require_capability
 from sectorwise.errors import ArgumentError
+from sectorwise.launch.limits import GRID_LIMITS
 from sectorwise.model.carveout import allocate_shared, choose_carveout
 
 if TYPE_CHECKING:
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
 
 MOST_CLUSTER_BLOCKS: Final = 16
 """With `cudaFuncAttributeNonPortableClusterSizeAllowed`; 8 without."""
+
+MOST_BLOCKS: Final = math.prod(GRID_LIMITS)
+"""Of a grid."""
 
 MOST_BARRIERS: Final = 16
 """Named barriers of a block (PTX ISA, `barrier`)."""
@@ -101,7 +106,7 @@ def occupancy(
     resident at all raises `ArgumentError` with each resource that it exceeds and by how much; a device without a
     compute capability raises `UnsupportedDeviceError`.
     """
-    spec = load_device(device) if isinstance(device, str) else device
+    spec = load_device(device)
     capability = require_capability(spec)
     # NumPy's narrow integers would overflow below.
     threads_per_block = _to_int("threads_per_block", threads_per_block)
@@ -187,6 +192,23 @@ def check_block(
         block += f" {shared_bytes_per_block:,} bytes of shared memory"
         where = f"cannot be resident on an SM of {device.name} ({device.id})"
         raise ArgumentError("\n".join([f"{block} {where}:", *(f"  {excess}" for excess in excesses)]))
+
+
+def check_grid(blocks: int, cluster_blocks: int = 1) -> int:
+    """The number of blocks of a grid, as it is given; raises `ArgumentError` where no launch has such a grid.
+
+    `cudaLaunchKernelEx` takes grids of whole clusters only (CUDA C++ Programming Guide, "Thread Block Clusters").
+    """
+    if not 1 <= _to_int("blocks", blocks) <= MOST_BLOCKS:
+        raise ArgumentError(f"blocks is {blocks:,}; a grid has 1 to {MOST_BLOCKS:,}")
+    if blocks % cluster_blocks:
+        below, above = blocks // cluster_blocks * cluster_blocks, -(-blocks // cluster_blocks) * cluster_blocks
+        near = f"{below:,} or {above:,}" if below else f"{above:,}"
+        raise ArgumentError(
+            f"{blocks:,} blocks are no whole number of clusters of {cluster_blocks}: the launch fails; "
+            f"a grid of {near} would not"
+        )
+    return blocks
 
 
 def _to_int(name: str, value: object) -> int:

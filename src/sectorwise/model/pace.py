@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.model.accesses import average_accesses, count_data_passes, count_unknown, count_written
-from sectorwise.model.concurrency import estimate_concurrency
+from sectorwise.counting.request import Operation, Space
+from sectorwise.model.accesses import average_accesses, count_data_passes, count_unknown, count_written, find_shares
+from sectorwise.model.concurrency import Bound, estimate_concurrency
 from sectorwise.model.operations import count_operations
 from sectorwise.model.roofline import Level, draw_roofline, place_kernel
 from sectorwise.model.schedule import schedule_loop
-from sectorwise.model.waves import count_waves
+from sectorwise.model.waves import count_waves, weigh_blocks
 
 if TYPE_CHECKING:
     from sectorwise.binding import BoundLaunch
@@ -18,12 +19,17 @@ if TYPE_CHECKING:
     from sectorwise.model.concurrency import Concurrency
     from sectorwise.model.occupancy import Occupancy
     from sectorwise.model.roofline import KernelRoofline, Roofline
+    from sectorwise.model.time import Time
     from sectorwise.model.totals import Totals
     from sectorwise.model.traffic import Traffic
-    from sectorwise.model.waves import Waves
+    from sectorwise.model.waves import Balance, Waves
 
 _SECTOR_BYTES: Final = 32
 _PASS_BYTES: Final = 128
+_LOADS: Final = frozenset({Operation.LOAD, Operation.ASYNC_COPY})
+_DEVICE_SPACES: Final = frozenset({Space.GLOBAL, Space.GENERIC})
+_BOUNDS_OF_LOADS: Final = frozenset({"latency", "dram", "issue"})
+"""Bounds of a launch's time that are those of its loads, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +39,7 @@ class Pace:
     `concurrency` is None where the launch loads nothing from global memory. `operations` are arithmetic operations by
     data type; those in `operations_without_peak` have no peak rate on this device, and are not on the roofline.
     `kernel_roofline.data_type` is the type whose operations take the longest. `assumed` says of `concurrency` and of
-    the roofline what was taken for granted.
+    the roofline what was taken for granted. `balance` is None where no block is longer than others, or it is not known.
     """
 
     waves: Waves
@@ -44,28 +50,25 @@ class Pace:
     operations: tuple[tuple[str, int], ...]
     operations_without_peak: tuple[str, ...]
     assumed: tuple[str, ...]
+    balance: Balance | None = None
 
 
 def estimate_pace(
-    bound: BoundLaunch, execution: Execution, totals: Totals, occupancy: Occupancy, traffic: Traffic | None
+    bound: BoundLaunch,
+    execution: Execution,
+    totals: Totals,
+    occupancy: Occupancy,
+    traffic: Traffic | None,
+    time: Time | None = None,
 ) -> Pace:
-    """How the launch fills its device; without `traffic` all loads are taken to come from DRAM, past all caches."""
+    """How the launch fills its device; without `traffic` all loads are taken to come from DRAM, past all caches.
+
+    With `time` loads come no faster than the launch as a whole lets them.
+    """
     device = bound.device
     waves = count_waves(bound.launch.blocks_total, occupancy.blocks_per_sm, device.sm_count)
     blocks = min(occupancy.blocks_per_sm, waves.most_blocks_an_sm)
-    sms = min(device.sm_count, waves.blocks)
-    accesses = average_accesses(execution.sites, None if traffic is None else find_shares(execution, traffic))
-    schedule = schedule_loop(bound.kernel, accesses, execution.issued.tolist())
-    concurrency = None
-    if schedule.load_bytes:
-        concurrency = estimate_concurrency(
-            schedule,
-            blocks * occupancy.warps_per_block,
-            device,
-            warps_per_block=occupancy.warps_per_block,
-            sm_count=sms,
-            share=min(waves.blocks, waves.blocks_per_wave) / (blocks * sms),
-        )
+    concurrency = _pace_loads(bound, execution, occupancy, traffic, time)
     roofline = draw_roofline(device)
     peaks = dict(roofline.peaks_gflops)
     operations = count_operations(bound.kernel, execution)
@@ -82,15 +85,50 @@ def estimate_pace(
         operations=tuple(sorted(operations.items())),
         operations_without_peak=tuple(sorted(set(operations) - set(with_peak))),
         assumed=tuple(_list_assumptions(execution, concurrency, traffic)),
+        balance=None
+        if execution.lengths is None
+        else weigh_blocks(execution.lengths, occupancy.blocks_per_sm, device.sm_count),
     )
 
 
-def find_shares(execution: Execution, traffic: Traffic) -> dict[int, tuple[float, float, float]]:
-    """The parts of each instruction's sectors that come from, or go to, DRAM and the L2."""
-    shares = traffic.shares()
-    written = _SECTOR_BYTES * count_written(execution.sites)
-    to_dram = min(1.0, traffic.dram_bytes_write / written) if written else 0.0
-    return {site.instruction: shares.get(site.instruction, (to_dram, 1 - to_dram, 0.0)) for site in execution.sites}
+def _pace_loads(
+    bound: BoundLaunch, execution: Execution, occupancy: Occupancy, traffic: Traffic | None, time: Time | None
+) -> Concurrency | None:
+    """The loads of the loop that loads the most; None where nothing is loaded from global memory."""
+    device = bound.device
+    waves = count_waves(bound.launch.blocks_total, occupancy.blocks_per_sm, device.sm_count)
+    blocks, sms = min(occupancy.blocks_per_sm, waves.most_blocks_an_sm), min(device.sm_count, waves.blocks)
+    accesses = average_accesses(execution.sites, None if traffic is None else find_shares(execution, traffic))
+    schedule = schedule_loop(bound.kernel, accesses, execution.issued.tolist())
+    if not schedule.load_bytes:
+        return None
+
+    def run_loads(least_pass_ns: float = 0.0) -> Concurrency:
+        return estimate_concurrency(
+            schedule,
+            blocks * occupancy.warps_per_block,
+            device,
+            warps_per_block=occupancy.warps_per_block,
+            sm_count=sms,
+            pipe_cycles=least_pass_ns * device.boost_mhz / 1000,
+            share=min(waves.blocks, waves.blocks_per_wave) / (blocks * sms),
+        )
+
+    alone = run_loads()
+    average_gbs = 0.0 if time is None else _count_loaded(execution) / (time.estimate_ns - time.parts_ns["launch"])
+    if time is None or not 0 < average_gbs < alone.load_gbs:
+        return alone
+    slowed = run_loads(alone.pass_ns * alone.load_gbs / average_gbs)
+    return replace(slowed, bound=alone.bound if time.bound in _BOUNDS_OF_LOADS else Bound.OTHER)
+
+
+def _count_loaded(execution: Execution) -> int:
+    """Bytes that loads ask global memory for, in whole sectors."""
+    return _SECTOR_BYTES * sum(
+        site.sectors
+        for site in execution.sites
+        if site.access.operation in _LOADS and site.access.space in _DEVICE_SPACES and site.unknown_because is None
+    )
 
 
 def _find_amounts(execution: Execution, totals: Totals, traffic: Traffic | None) -> dict[Level, float]:

@@ -68,16 +68,6 @@ def list_usual(segment: Segment) -> tuple[Instruction, ...]:
     return tuple(instruction for instruction, weight in pairs if weight >= SELDOM)
 
 
-def count_pipe_cycles(segment: Segment, cycles: Mapping[str, float]) -> dict[str, float]:
-    """Cycles that one pass of one warp takes of each pipe of an SM; `cycles` has those of one warp instruction."""
-    taken: dict[str, float] = {}
-    for instruction, weight in zip(segment.instructions, segment.weights, strict=True):
-        pipe = name_pipe(instruction.opcode)
-        if pipe is not None and pipe in cycles:
-            taken[pipe] = taken.get(pipe, 0.0) + weight * cycles[pipe]
-    return taken
-
-
 _PIPES: Final[Mapping[str, frozenset[str]]] = {
     "fp32": frozenset({"FADD", "FMUL", "FFMA", "HADD2", "HMUL2", "HFMA2"}),
     "fp64": frozenset({"DADD", "DMUL", "DFMA", "DSETP", "DMNMX"}),

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation, Space
 from sectorwise.device import load_device, require_capability
-from sectorwise.errors import UnsupportedDeviceError
-from sectorwise.model.accesses import average_accesses, count_written
+from sectorwise.model.accesses import average_accesses, count_written, find_shares
+from sectorwise.model.bounds import (
+    DATA_PIPES,
+    bound_dram,
+    combine_bounds,
+    combine_pass,
+    find_pace,
+    join_times,
+    name_longest,
+)
 from sectorwise.model.concurrency import Bound, estimate_concurrency
 from sectorwise.model.latency import MEASURED_DEVICE
-from sectorwise.model.pace import find_shares
 from sectorwise.model.roofline import Level, draw_roofline
 from sectorwise.model.schedule import Schedule, Slot, schedule_instructions
 from sectorwise.model.segments import list_usual, name_pipe, split_segments
@@ -36,16 +44,8 @@ SECTORS_IN_LINE: Final = 4
 LONE_SECTORS: Final = 1.5
 """Sectors a line up to which a request is taken to ask for lone ones."""
 
-WRITES_MATTER: Final = 0.1
-"""Bytes written over bytes read from which on DRAM is as fast as for a copy, not for reads alone."""
-
-SHARPNESS: Final = 4
-"""Two things that take equally long, and could go on beside each other, take a fifth longer than one."""
-
 SPREAD_LANES: Final = 4096
 """Lanes on one address up to which atomics are taken to be spread over the L2, where they add to its other work."""
-
-_DATA_PIPES: Final = frozenset({"l1", "stores", "memory"})
 
 
 class Obstacle(StrEnum):
@@ -130,7 +130,7 @@ def estimate_time(
     scheduler with few warps cannot overlap: 1 / warps of a scheduler. The last wave is walked by itself.
     """
     device = bound.device
-    pace, assumed = _find_pace(device)
+    pace, assumed = find_pace(device)
     if Obstacle.BLOCKS in without:
         pace = replace(pace, block_start_ns=0.0, block_turnaround_ns=0.0)
     warps = bound.launch.blocks_total * occupancy.warps_per_block
@@ -155,33 +155,15 @@ def estimate_time(
         "blocks": pace.block_start_ns * bound.launch.blocks_total,
         "atomics": 0.0 if Obstacle.ATOMICS in without else _bound_atomics(pace, execution, traffic),
     }
-    longest = max((name for name in parts if name != "launch"), key=lambda name: parts[name])
-    # The L2's slices do both; the walk of the warps knows of DRAM's queue, not of theirs.
-    l2_ns = parts["l2"] + (parts["atomics"] if traffic.hottest_lanes < SPREAD_LANES else 0.0)
-    together = _join(max(parts["warps"], parts["dram"]), l2_ns, parts["atomics"], parts["blocks"])
+    longest = name_longest(parts)
     held_up = max(ledger.by_bound, key=lambda name: ledger.by_bound[name], default="latency")
     return Time(
-        estimate_ns=parts["launch"] + together,
+        estimate_ns=combine_bounds(parts, atomics_spread=traffic.hottest_lanes < SPREAD_LANES),
         bound=held_up if longest == "warps" else longest,
         parts_ns=parts,
         instructions_ns=ledger.by_instruction,
         assumed=(*assumed, *(text for text in traffic.assumed if text not in assumed)),
     )
-
-
-def _join(*parts_ns: float) -> float:
-    """Times of things that go on beside each other: the longest, and more the nearer the others come to it."""
-    longest = max(parts_ns)
-    return longest * sum((part / longest) ** SHARPNESS for part in parts_ns) ** (1 / SHARPNESS) if longest else 0.0
-
-
-def _find_pace(device: DeviceSpec) -> tuple[PaceBehaviour, tuple[str, ...]]:
-    if device.pace is not None:
-        return device.pace, ()
-    lender = load_device(MEASURED_DEVICE)
-    if lender.pace is None:
-        raise UnsupportedDeviceError(f"{MEASURED_DEVICE} has no measured pace to borrow for {device.id}")
-    return lender.pace, (f"times of launches, blocks, stores and atomics from {lender.id}",)
 
 
 def _list_waves(bound: BoundLaunch, occupancy: Occupancy, *, whole: bool) -> Iterable[tuple[float, int, int]]:
@@ -270,12 +252,11 @@ def _walk_segment(
     pipe_ns = warps * pipes.get(busiest, 0.0) / cycles_per_ns
     schedulers = require_capability(setting.device).sub_partitions
     issue_ns = -(-warps // schedulers) * len(schedule.slots) / cycles_per_ns
-    walk_ns = issue_ns if Obstacle.LATENCY in setting.without else walk.pass_ns
-    if Obstacle.ISSUE in setting.without and walk_ns <= issue_ns:
-        walk_ns = 0.0
-    pass_ns = _join(walk_ns, pipe_ns)
-    if busiest in _DATA_PIPES:
-        pass_ns = max(walk_ns, pipe_ns) + min(walk_ns, pipe_ns) / max(1.0, warps / schedulers)
+    walk_ns = join_times(
+        0.0 if Obstacle.LATENCY in setting.without else walk.walk_ns,
+        0.0 if Obstacle.ISSUE in setting.without else issue_ns,
+    )
+    pass_ns = combine_pass(walk_ns, pipe_ns, busiest, warps / schedulers)
     held_up = busiest if pipe_ns >= walk.pass_ns else {Bound.MEMORY: "dram"}.get(walk.bound, str(walk.bound))
     spent = times * segment.passes * pass_ns
     ledger.by_bound[held_up] = ledger.by_bound.get(held_up, 0.0) + spent
@@ -285,7 +266,7 @@ def _walk_segment(
 
 def _is_spared(pipe: str, without: frozenset[Obstacle]) -> bool:
     """Whether a pipe is imagined away."""
-    return (Obstacle.PASSES if pipe in _DATA_PIPES else Obstacle.ARITHMETIC) in without
+    return (Obstacle.PASSES if pipe in DATA_PIPES else Obstacle.ARITHMETIC) in without
 
 
 def _share_out(setting: _Setting, segment: Segment, held_up: str) -> dict[int, float]:
@@ -335,18 +316,15 @@ def _bound_memory(
 ) -> dict[str, float]:
     """Times in which DRAM and the L2 move all bytes at full speed."""
     roofline = draw_roofline(device)
-    reads = roofline.ceiling(Level.DRAM).per_ns
-    copies = max((row.gbs for row in device.bandwidths if row.operation == "copy"), default=reads)
-    mixed = traffic.dram_bytes_write > WRITES_MATTER * traffic.dram_bytes_read
-    dense = traffic.dram_bytes_read - traffic.lone_bytes_read + traffic.dram_bytes_write
-    lone_gbs = reads if Obstacle.LONE_FETCHES in without else min(reads, pace.lone_read_gbs)
-    lone_ns = traffic.lone_bytes_read / lone_gbs
+    lone_gbs = inf if Obstacle.LONE_FETCHES in without else pace.lone_read_gbs
     stores = [site for site in execution.sites if site.access.operation is Operation.STORE]
     sectors = traffic.l2_sectors_read_from_sm + count_written(stores)
     dense_ns = SECTOR_BYTES * sectors / roofline.ceiling(Level.L2).per_ns
     lone = _count_lone(execution, traffic)
     return {
-        "dram": dense / (copies if mixed else reads) + lone_ns,
+        "dram": bound_dram(
+            device, traffic.dram_bytes_read, traffic.dram_bytes_write, traffic.lone_bytes_read, lone_gbs
+        ),
         "l2": dense_ns + lone / pace.l2_lone_per_ns - lone * SECTOR_BYTES / roofline.ceiling(Level.L2).per_ns,
     }
 

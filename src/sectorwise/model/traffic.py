@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -11,21 +12,24 @@ from sectorwise.counting.request import Operation, Space
 from sectorwise.device import load_device
 from sectorwise.errors import UnsupportedDeviceError
 from sectorwise.machine.forms import access_of
+from sectorwise.model.caches.chain import Chain, move_window, place_launch
 from sectorwise.model.caches.l1 import simulate_l1
-from sectorwise.model.caches.l2 import Flow, L2Setup, simulate_l2
+from sectorwise.model.caches.l2 import Flow, L2Setup, Rest, extrapolate, simulate_l2
 from sectorwise.model.caches.lines import LINE_BYTES, SECTOR_BYTES, name_role, read_hint
+from sectorwise.model.caches.merging import find_merge_share
 from sectorwise.model.caches.placement import place_blocks, split_evenly
-from sectorwise.model.caches.window import open_window
+from sectorwise.model.caches.window import observe_last, open_window
 from sectorwise.model.latency import MEASURED_DEVICE
-from sectorwise.model.schedule import find_loops
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
     from sectorwise.binding import BoundLaunch
     from sectorwise.device import DeviceSpec
     from sectorwise.machine.execution import Execution, Site
     from sectorwise.measurements import CacheBehaviour
+    from sectorwise.model.caches.chain import Placing
+    from sectorwise.model.caches.held import Held
     from sectorwise.model.caches.l1 import L1Result
     from sectorwise.model.caches.l2 import L2Result
     from sectorwise.model.caches.window import Window
@@ -59,12 +63,15 @@ class SiteTraffic:
 class Traffic:
     """What a launch moves between the levels; its L2 is `warm` from the same launch before, or empty.
 
+    Or it has what the launches before it left (`chained`); `left` is what the next one finds, of a chain.
+
     `l1_hit_sectors` are sectors of global loads that L1 has, or is waiting for. `l2_sectors_read_from_sm` is what
     reaches the L2 from the SMs, `l2_sectors_fabric_read` what crosses between its halves, `l2_sectors_read` both.
     `dram_bytes_write` leaves out what stays dirty in the L2. `lone_bytes_read` are those
     of `dram_bytes_read` that lie alone, without a neighbour of 64 bytes. `sites` has each load from global or local
     memory, `passes` the cycles that L1 takes for a request of each memory instruction, and
     `hottest_lanes` the lanes of atomics that work on one address.
+    `distinct_load_sectors` are those that loads ask for at least once, None where not all of them were seen.
     `window_blocks` of the launch's blocks were followed; `borrowed`: the caches are those of another
     device. `assumed` says what was borrowed or guessed.
     """
@@ -78,10 +85,13 @@ class Traffic:
     sites: tuple[SiteTraffic, ...]
     passes: Mapping[int, float]
     hottest_lanes: int
+    distinct_load_sectors: int | None
     window_blocks: int
     warm: bool
     borrowed: bool
     assumed: tuple[str, ...]
+    chained: bool = False
+    left: Chain | None = None
 
     @property
     def l2_sectors_read(self) -> int:
@@ -111,12 +121,13 @@ def estimate_traffic(
     window: Window | None = None,
     *,
     warm: bool = False,
+    chain: Chain | None = None,
 ) -> Traffic | None:
     """Follow some blocks of the launch through the caches; None where an address is not known.
 
     The blocks are run again by the reference engine, a wave of them or several where they are short; of long ones one
     is run and the others lie like it. L1 is followed on some SMs, the L2 on some of the lines. The L2 is empty, or
-    `warm` from the same launch before; L1 is empty when a launch begins.
+    `warm` from the same launch before, or has what the launches of a `chain` left; L1 is empty when a launch begins.
     """
     sites = [site for site in execution.sites if site.access.space in _CACHED_SPACES]
     if any(site.unknown_because is not None for site in sites):
@@ -124,33 +135,70 @@ def estimate_traffic(
     device = bound.device
     behaviour, assumed = _find_behaviour(device)
     window = window or open_window_of(bound, execution, occupancy)
-    groups = (
-        behaviour.sm_groups
-        if sum(behaviour.sm_groups) == device.sm_count
-        else split_evenly(device.sm_count, len(behaviour.sm_groups))
-    )
+    groups = _group_sms(device, behaviour)
     placement = place_blocks(window.measure_blocks(), occupancy.blocks_per_sm, groups)
     roles = {
         each.index: name_role(access) for each in bound.kernel.instructions if (access := access_of(each)) is not None
     }
     l1 = simulate_l1(window, placement, roles, occupancy.l1_bytes, behaviour.l1_ways)
-    setup = L2Setup(
+    setup = _set_up_l2(bound, behaviour, find_merge_share(bound, execution, occupancy, behaviour), l1)
+    rest, after = bound.launch.blocks_total / window.blocks - 1, None
+    if chain is None:
+        l2 = simulate_l2(window, placement, roles, setup, warmed_by=2 * rest if warm else None)
+    else:
+        placing = place_launch(chain, bound)
+        find_rest = partial(_follow_rest, bound, execution, window, placing, (occupancy.blocks_per_sm, groups))
+        l2 = simulate_l2(move_window(window, placing), placement, roles, setup, before=chain.held, find_rest=find_rest)
+        if chain.held is not None and not placing.shared:
+            assumed = (*assumed, "no buffer has the name of one of an earlier launch: none is found in the L2")
+        assumed = (*assumed, *chain.doubts)
+        after = Chain(placing.homes, placing.free, l2.held, chain.doubts)
+    seen = frozenset(np.unique(window.lines.instruction).tolist())
+    if window.shifts is not None:
+        assumed = (*assumed, "one block was followed; the others lie like it, each of its arrays elsewhere")
+    before = None if chain is None else chain.held
+    return _sum_up(_Parts(bound, sites, window, l1, l2, behaviour, warm, before, after, seen), assumed)
+
+
+def _group_sms(device: DeviceSpec, behaviour: CacheBehaviour) -> tuple[int, ...]:
+    """Sizes of the groups of SMs that requests share a way in; of another device's groups only their number holds."""
+    if sum(behaviour.sm_groups) == device.sm_count:
+        return behaviour.sm_groups
+    return split_evenly(device.sm_count, len(behaviour.sm_groups))
+
+
+def _set_up_l2(bound: BoundLaunch, behaviour: CacheBehaviour, merge_share: float, l1: L1Result) -> L2Setup:
+    device = bound.device
+    return L2Setup(
         size_bytes=device.l2_bytes,
         halves=device.l2_partitions or 1,
         ways=behaviour.l2_ways,
         proven_ways=behaviour.l2_proven_ways,
-        merge_share=_find_merge_share(bound, execution, occupancy, behaviour),
+        merge_share=merge_share,
         merge_most=behaviour.merge_most,
         fetch_bytes=device.dram_fetch_bytes or DEFAULT_FETCH_BYTES,
         hints={each.index: hint for each in bound.kernel.instructions if (hint := read_hint(each.modifiers))},
         l1_lifetimes_ticks=l1.lifetimes_ticks,
     )
+
+
+def _follow_rest(
+    bound: BoundLaunch,
+    execution: Execution,
+    window: Window,
+    placing: Placing,
+    where: tuple[int, Sequence[int]],
+    second: Flow,
+) -> Rest:
+    """What the launch does after its window, of which the second half moved so much: its last blocks are followed."""
     rest = bound.launch.blocks_total / window.blocks - 1
-    l2 = simulate_l2(window, placement, roles, setup, warmed_by=2 * rest if warm else None)
-    seen = frozenset(np.unique(window.lines.instruction).tolist())
-    if window.shifts is not None:
-        assumed = (*assumed, "one block was followed; the others lie like it, each of its arrays elsewhere")
-    return _sum_up(_Parts(bound, sites, window, l1, l2, behaviour, warm, seen), assumed)
+    kept_a_block = (sum(second.kept_reads.values()) + second.kept_writes) * SECTOR_BYTES * 2 / window.blocks
+    to_fill = bound.device.l2_bytes / kept_a_block if kept_a_block else 0.0
+    last = observe_last(bound, int(execution.issued.sum()), window, to_fill)
+    if last is None:
+        return Rest(rest, None, None)
+    placement = place_blocks(last.measure_blocks(), *where)
+    return Rest(rest - last.blocks / window.blocks, move_window(last, placing), placement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +210,9 @@ class _Parts:
     l2: L2Result
     behaviour: CacheBehaviour
     warm: bool
+    before: Held | None
+    """What launches of a chain left in the L2."""
+    after: Chain | None
     seen: frozenset[int]
     """Instructions that a block of the window came to."""
 
@@ -175,28 +226,10 @@ def _find_behaviour(device: DeviceSpec) -> tuple[CacheBehaviour, tuple[str, ...]
     return lender.caches, (f"how caches behave from {lender.id}",)
 
 
-def _find_merge_share(
-    bound: BoundLaunch, execution: Execution, occupancy: Occupancy, behaviour: CacheBehaviour
-) -> float:
-    """The part of mergeable requests that come close enough in time: an SM asks for one line a cycle.
-
-    Requests of one tick spread over as many cycles as the SM's warps ask for lines in one pass of their loop.
-    """
-    blocks = min(occupancy.blocks_per_sm, -(-bound.launch.blocks_total // bound.device.sm_count))
-    lines = {s.instruction: s.tag_requests / s.executed for s in execution.sites if s.access.operation in _LOADS}
-    code = [each for each in bound.kernel.instructions if execution.issued[each.index]]
-    passes = [sum(lines.get(each.index, 0.0) for each in loop) for loop in find_loops(code)]
-    lines_a_pass = max(passes, default=0.0) or sum(lines.values())
-    spread = blocks * occupancy.warps_per_block * lines_a_pass
-    if blocks > 1:
-        spread = max(spread, behaviour.merge_skew_cycles)
-    return min(1.0, behaviour.merge_window_cycles / spread) if spread else 1.0
-
-
 def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
     """Scale the window's flow up to the launch, by the sectors that each of its loads is known to ask for."""
     rest = parts.bound.launch.blocks_total / parts.window.blocks - 1
-    flow = _fit_to_counts(_extrapolate(parts.l2.first, parts.l2.second, 2 * rest), parts)
+    flow = _fit_to_counts(extrapolate(parts.l2.first, parts.l2.second, 2 * rest), parts)
     loads = [site for site in parts.sites if site.access.operation in _LOADS]
     sites = tuple(_describe_site(site, parts, flow) for site in loads)
     hits = sum(each.l1_hits for each, site in zip(sites, loads, strict=True) if site.access.space is not Space.LOCAL)
@@ -212,10 +245,13 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
         hottest_lanes=round(
             parts.window.lines.hottest_lanes * parts.bound.launch.blocks_total / _count_followed(parts)
         ),
+        distinct_load_sectors=None if rest else parts.window.count_all_distinct(s.instruction for s in loads),
         window_blocks=parts.window.blocks,
         warm=parts.warm,
         borrowed=parts.bound.device.caches is None,
         assumed=assumed,
+        chained=parts.before is not None,
+        left=parts.after,
     )
 
 
@@ -310,8 +346,11 @@ def _count_written(parts: _Parts, flow: Flow, *, whole: bool) -> float:
     kept = (sum(flow.kept_reads.values()) + flow.kept_writes) * SECTOR_BYTES
     # What lay there before is as likely young as old: none of it goes while half of the L2 is free.
     before = parts.behaviour.dirty_before_bytes * min(1.0, max(0.0, 2 * kept / size - 1))
+    if parts.before is not None:
+        held = max(1, parts.before.count_sectors() * SECTOR_BYTES)
+        before = parts.before.count_dirty() * SECTOR_BYTES * min(1.0, max(0.0, (kept + held - size) / held))
     if whole:
-        return flow.dram_written * SECTOR_BYTES + (0.0 if parts.warm else before)
+        return flow.dram_written * SECTOR_BYTES + (0.0 if parts.warm or parts.before is not None else before)
     if parts.warm:
         # Launch after launch, what is stored is written sooner or later, unless all of it stays where it is.
         return flow.dirtied * SECTOR_BYTES if kept > size else 0.0
@@ -338,29 +377,6 @@ def _size_written(parts: _Parts) -> float:
     return float(sum(each.size_bytes for each in owners)) if owners else float("inf")
 
 
-def _extrapolate(first: Flow, second: Flow, rest: float) -> Flow:
-    """The first half of the window, and the second as often as it takes: it stands for all blocks that follow."""
-
-    def join(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
-        return {i: one.get(i, 0.0) + other.get(i, 0.0) * (1 + rest) for i in {*one, *other}}
-
-    return Flow(
-        asked=join(first.asked, second.asked),
-        filled=join(first.filled, second.filled),
-        read=join(first.read, second.read),
-        missed=join(first.missed, second.missed),
-        waited=join(first.waited, second.waited),
-        crossed=join(first.crossed, second.crossed),
-        kept_reads=join(first.kept_reads, second.kept_reads),
-        dram_read=join(first.dram_read, second.dram_read),
-        dram_lone=join(first.dram_lone, second.dram_lone),
-        stored=first.stored + second.stored * (1 + rest),
-        kept_writes=first.kept_writes + second.kept_writes * (1 + rest),
-        dirtied=first.dirtied + second.dirtied * (1 + rest),
-        dram_written=first.dram_written + second.dram_written * (1 + rest),
-    )
-
-
 def _describe_site(site: Site, parts: _Parts, flow: Flow) -> SiteTraffic:
     asked = _count_asked(site)
     hits = asked * parts.l1.hit_share(site.instruction)
@@ -374,9 +390,3 @@ def _describe_site(site: Site, parts: _Parts, flow: Flow) -> SiteTraffic:
         waited = sum(flow.waited.values()) / together if together else 0.0
     dram = (asked - hits) * missed
     return SiteTraffic(site.instruction, asked, hits, asked - hits - dram, dram, (asked - hits) * waited)
-
-
-def sum_over(sites: Iterable[SiteTraffic]) -> tuple[float, float, float]:
-    """Sectors from L1, from the L2 and from DRAM of several loads together, as of one source line."""
-    found = list(sites)
-    return sum(s.l1_hits for s in found), sum(s.l2_hits for s in found), sum(s.dram for s in found)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from sectorwise.errors import ArgumentError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+_MOST_WEIGHED: Final = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +119,42 @@ def schedule_blocks(lengths: Sequence[float], blocks_per_sm: int, sm_count: int)
         last_start=last_start,
         ends_of_sms=tuple(ends),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """How unevenly the work of a launch is shared out: blocks of other lengths than the mean, one length a block.
+
+    `slowdown` is the launch's length over that of blocks that are all as long as the mean; `longest_block` the number
+    of the longest, `longest_times` how many times the mean it is; `busy_fraction` the share of all slots' time that
+    blocks fill.
+    """
+
+    slowdown: float
+    longest_block: int
+    longest_times: float
+    busy_fraction: float
+
+
+def weigh_blocks(lengths: npt.NDArray[np.float64], blocks_per_sm: int, sm_count: int) -> Balance | None:
+    """How unevenly blocks of these lengths fill a device; NaN stands for the length of the nearest block that has one.
+
+    None where all are equally long, none is known, or there are so many that unevenness averages out.
+    """
+    known = np.flatnonzero(~np.isnan(lengths))
+    if not known.size or lengths.size > _MOST_WEIGHED:
+        return None
+    filled = lengths
+    if known.size < lengths.size:
+        middles = (known[1:] + known[:-1]) / 2
+        filled = lengths[known[np.searchsorted(middles, np.arange(lengths.size))]]
+    mean = float(filled.mean())
+    if mean <= 0 or float(filled.max()) == float(filled.min()):
+        return None
+    timeline = schedule_blocks(filled.tolist(), blocks_per_sm, sm_count)
+    even = count_waves(lengths.size, blocks_per_sm, sm_count).rounds * mean
+    longest = int(filled.argmax())
+    return Balance(timeline.end / even, longest, float(filled[longest]) / mean, timeline.busy_fraction)
 
 
 def _require_positive(**counts: int) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.remedies.signatures import find_kernel_text
-from sectorwise.remedies.workshop import Change, Gain, Refusal, make_remedy, prove
+from sectorwise.remedies.workshop import Change, Gain, Refusal, find_helped, make_remedy, prove, waste_sectors
 from sectorwise.rules.requests import SECTORS
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ _AXIS: Final = re.compile(r"\b(threadIdx|blockDim)\s*\.\s*([xy])\b")
 
 def find_other_axes(
     workshop: Workshop, original: KernelModel, findings: Sequence[Finding]
-) -> dict[str, tuple[Remedy, ...]]:
-    """The remedy by the code of the finding; none where other axes change a value or move no fewer sectors."""
+) -> dict[int, tuple[Remedy, ...]]:
+    """The remedy for each finding that it helps; none where other axes change a value or move no fewer sectors."""
     codes = {finding.code for finding in findings} & CODES
     before = original.totals.l2_theoretical_sectors
     kernel = find_kernel_text(workshop.text, workshop.launch)
@@ -51,7 +51,7 @@ def find_other_axes(
     if after is None or after >= before:
         return {}
     remedy = make_remedy(workshop, original, change, Gain(SECTORS, before, after))
-    return dict.fromkeys(codes, (remedy,))
+    return dict.fromkeys(find_helped(findings, codes, original, outcome.model, waste_sectors), (remedy,))
 
 
 def _swap(text: str) -> str:

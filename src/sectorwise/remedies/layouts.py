@@ -112,12 +112,16 @@ def list_swizzles(workshop: Workshop, array: SharedArray) -> Iterator[Change]:
         distance = max(_LINE_BYTES, row_bytes).bit_length() - 1 - 4
         name = f"Swizzle<{bits},4,{distance}> on byte offsets"
         yield from _swizzle(workshop, array, name, f"({{column}}) ^ ({row} % {1 << bits} * {chunk})")
+        if row_bytes > _LINE_BYTES:
+            line = f"(({{row}}) * {width} + {{column}}) / {_LINE_BYTES // array.element_bytes}"
+            name = f"Swizzle<{bits},4,3> on byte offsets"
+            yield from _swizzle(workshop, array, name, f"({{column}}) ^ ({line} % {1 << bits} * {chunk})")
         return
 
 
 def _swizzle(workshop: Workshop, array: SharedArray, name: str, form: str) -> Iterator[Change]:
     def index(groups: tuple[str, ...]) -> tuple[str, ...] | None:
-        if len(groups) != 2 or any(sign in groups[0] for sign in ("++", "--", "=")):
+        if len(groups) != 2 or any(sign in index for sign in ("++", "--", "=") for index in groups):
             return None
         return groups[0], form.format(row=groups[0].strip(), column=groups[1].strip())
 

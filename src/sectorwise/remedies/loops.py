@@ -24,18 +24,20 @@ _IN_FLIGHT: Final = "bytes in flight an SM (modelled)"
 
 def find_unrolling(
     workshop: Workshop, original: KernelModel, findings: Sequence[Finding]
-) -> dict[str, tuple[Remedy, ...]]:
+) -> dict[int, tuple[Remedy, ...]]:
     """The remedy for SW406: the unrolling of its loops with which the launch keeps a fifth more in flight."""
     before = _count_in_flight(original)
-    for finding in findings:
+    found: dict[int, tuple[Remedy, ...]] = {}
+    for place, finding in enumerate(findings):
         line = _find_line(original, finding) if finding.code == _CODE else None
         for change in () if line is None else _list_changes(workshop, line):
             outcome = prove(workshop, change, original)
             if not isinstance(outcome, Refusal):
                 after = _count_in_flight(outcome.model)
                 if after >= _WORTH * before:
-                    return {_CODE: (make_remedy(workshop, original, change, Gain(_IN_FLIGHT, before, after)),)}
-    return {}
+                    found[place] = (make_remedy(workshop, original, change, Gain(_IN_FLIGHT, before, after)),)
+                    break
+    return found
 
 
 def _list_changes(workshop: Workshop, line: int) -> Iterator[Change]:

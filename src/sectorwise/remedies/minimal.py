@@ -11,6 +11,7 @@ from sectorwise.counting.request import Operation, Space
 from sectorwise.errors import SectorwiseError
 from sectorwise.launch.config import BufferArgument, Contents, LaunchConfig
 from sectorwise.remedies.workshop import Change, Gain, Refusal, make_remedy, prove
+from sectorwise.rules.requests import WAVEFRONTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from sectorwise.model.kernel_model import KernelModel
     from sectorwise.remedies.workshop import Workshop
 
-QUANTITY: Final = "L1 wavefronts shared of one request of each access"
+PROVEN_ON: Final = "a small kernel that makes the first request of each access to shared memory"
 
 _LANES: Final = 32
 _LINE_BYTES: Final = 128
@@ -100,7 +101,7 @@ def find_minimal(workshop: Workshop, original: KernelModel, conflicts: Sequence[
         for title, place, pitch in layouts:
             changed, _ = _write(sketch, place, pitch)
             code = f"{place.format(pitch=pitch)}  // in bytes, for row * {sketch.pitch} + column"
-            change = Change(f"{title}, as a kernel of the same accesses shows", code, changed, sketch.launch)
+            change = Change(title, code, changed, sketch.launch)
             outcome = prove(apart, change, base)
             if isinstance(outcome, Refusal):
                 refused.append(f"{title}: {outcome.because}")
@@ -109,8 +110,9 @@ def find_minimal(workshop: Workshop, original: KernelModel, conflicts: Sequence[
             if after < before and (best is None or after < best[0]):
                 best = after, change
         if best is not None:
-            gain = Gain(QUANTITY, before, best[0])
-            remedies.append(make_remedy(apart, original, best[1], gain, refused=tuple(refused)))
+            gain = Gain(WAVEFRONTS, before, best[0])
+            remedy = make_remedy(apart, original, best[1], gain, refused=tuple(refused))
+            remedies.append(replace(remedy, proven_on=PROVEN_ON))
     return tuple(remedies)
 
 

@@ -29,7 +29,7 @@ _FINDERS: Final = (
     find_vectors,
     find_unrolling,
 )
-"""Each gives remedies by the code of the findings that they are for."""
+"""Each gives remedies by the place of the finding that they are for, in the sequence of all findings."""
 
 
 def propose(workshop: Workshop, original: KernelModel, findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -39,10 +39,8 @@ def propose(workshop: Workshop, original: KernelModel, findings: Sequence[Findin
     """
     if original.execution.faults or original.execution.limitations:
         return tuple(findings)
-    found: dict[str, tuple[Remedy, ...]] = {}
+    found: list[tuple[Remedy, ...]] = [()] * len(findings)
     for find in _FINDERS:
-        for code, remedies in find(workshop, original, findings).items():
-            found[code] = (*found.get(code, ()), *remedies)
-    return tuple(
-        replace(finding, remedies=found[finding.code]) if finding.code in found else finding for finding in findings
-    )
+        for place, remedies in find(workshop, original, findings).items():
+            found[place] = (*found[place], *remedies)
+    return tuple(replace(finding, remedies=remedies) for finding, remedies in zip(findings, found, strict=True))

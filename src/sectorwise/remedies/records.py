@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.remedies.arrays import blank_comments
-from sectorwise.remedies.workshop import Change, Gain, Refusal, make_remedy, prove
+from sectorwise.remedies.workshop import Change, Gain, Refusal, find_helped, make_remedy, prove, waste_sectors
 from sectorwise.rules.requests import SECTORS
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _ALIGNMENTS_BYTES: Final = (16, 8)
 
 def find_aligned_records(
     workshop: Workshop, original: KernelModel, findings: Sequence[Finding]
-) -> dict[str, tuple[Remedy, ...]]:
+) -> dict[int, tuple[Remedy, ...]]:
     """The remedy for SW105: an alignment that lets the compiler fuse a record's fields into one access."""
     before = original.totals.l2_theoretical_sectors
     if not before or all(finding.code != _CODE for finding in findings):
@@ -43,5 +43,6 @@ def find_aligned_records(
                 continue
             after = outcome.model.totals.l2_theoretical_sectors
             if after is not None and after < before:
-                return {_CODE: (make_remedy(workshop, original, change, Gain(SECTORS, before, after)),)}
+                remedy = make_remedy(workshop, original, change, Gain(SECTORS, before, after))
+                return dict.fromkeys(find_helped(findings, {_CODE}, original, outcome.model, waste_sectors), (remedy,))
     return {}

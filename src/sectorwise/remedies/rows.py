@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.remedies.arrays import blank_comments
+from sectorwise.remedies.arrays import SIZES_BYTES, blank_comments
 from sectorwise.remedies.signatures import find_kernel_text
-from sectorwise.remedies.workshop import Change, Gain, Refusal, make_remedy, prove
+from sectorwise.remedies.workshop import Change, Gain, Refusal, find_coded, make_remedy, prove
 from sectorwise.rules.requests import SECTORS
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _CODE: Final = "SW101"
 _LANES: Final = 32
+_WORD_BYTES: Final = 4
 _FOR: Final = re.compile(
     r"\bfor\s*\(\s*(?P<type>int|unsigned|long long|size_t)\s+(?P<name>\w+)\s*=\s*0\s*;"
     r"\s*(?P=name)\s*<\s*(?P<end>[^;]+?)\s*;"
@@ -28,7 +29,7 @@ _FOR: Final = re.compile(
 )
 _LOOP: Final = """\
 for ({type} {name}_0 = 0; {name}_0 < {end}; {name}_0 += 32) {{
-    __shared__ {element} staged[{warps}][32][33];  // a word more than 32: columns walk over the banks
+    __shared__ {element} staged[{warps}][32][{width}];  // a word more than 32 elements: columns walk over the banks
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     for (int r = 0; r < 32; ++r)
         if ({name}_0 + lane < {end}) staged[warp][r][lane] = {array}[({row} - lane + r) * {pitch} + {name}_0 + lane];
@@ -55,7 +56,7 @@ class _Walk:
 
 def find_staged_rows(
     workshop: Workshop, original: KernelModel, findings: Sequence[Finding]
-) -> dict[str, tuple[Remedy, ...]]:
+) -> dict[int, tuple[Remedy, ...]]:
     """The remedy for SW101 where lanes step by rows: warps load 32 x 32 tiles along the rows, through shared memory.
 
     Each thread still takes its row in order, so that no sum is regrouped. Blocks are of whole warps along x.
@@ -76,8 +77,20 @@ def find_staged_rows(
         after = totals.l2_theoretical_sectors
         if after is not None and after < before:
             told = replace(change, title=f"{change.title}, which costs {totals.shared_wavefronts:,} wavefronts")
-            return {_CODE: (make_remedy(workshop, original, told, Gain(SECTORS, before, after)),)}
+            remedy = make_remedy(workshop, original, told, Gain(SECTORS, before, after))
+            first, last = (workshop.text.count("\n", 0, at) + 1 for at in (walk.start, walk.end))
+            return dict.fromkeys(_find_inside(original, findings, range(first, last + 1)), (remedy,))
     return {}
+
+
+def _find_inside(original: KernelModel, findings: Sequence[Finding], lines: range) -> list[int]:
+    """The places of the findings on these lines, or on code that was inlined there."""
+    inside = []
+    for place in find_coded(findings, {_CODE}):
+        location = original.bound.kernel.instructions[findings[place].instructions[0]].location
+        if location is not None and any(each.line in lines for each in (location, *location.inlined_at)):
+            inside.append(place)
+    return inside
 
 
 def _list_walks(text: str, kernel: KernelText) -> Iterator[_Walk]:
@@ -127,6 +140,7 @@ def _stage(workshop: Workshop, kernel: KernelText, walk: _Walk) -> Change | None
         name=walk.name,
         end=walk.limit if walk.limit.isalnum() else f"({walk.limit})",
         element=element,
+        width=_LANES + max(1, _WORD_BYTES // SIZES_BYTES.get(element, _WORD_BYTES)),
         warps=workshop.launch.threads_per_block // _LANES,
         array=walk.array,
         row=walk.row,

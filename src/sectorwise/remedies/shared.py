@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Final
 from sectorwise.remedies.arrays import find_shared_arrays
 from sectorwise.remedies.layouts import list_paddings, list_swizzles
 from sectorwise.remedies.minimal import find_minimal
-from sectorwise.remedies.workshop import Gain, Refusal, make_remedy, prove, shrink
+from sectorwise.remedies.workshop import (
+    Gain,
+    Refusal,
+    find_coded,
+    find_helped,
+    make_remedy,
+    prove,
+    shrink,
+    waste_wavefronts,
+)
 from sectorwise.rules.requests import WAVEFRONTS
 
 if TYPE_CHECKING:
@@ -25,8 +34,8 @@ CODES: Final = frozenset({"SW201", "SW202", "SW203", "SW204"})
 
 def find_layouts(
     workshop: Workshop, original: KernelModel, findings: Sequence[Finding]
-) -> dict[str, tuple[Remedy, ...]]:
-    """Remedies by the code of the finding, for those about conflicts; none where no layout is better.
+) -> dict[int, tuple[Remedy, ...]]:
+    """Remedies for the findings about conflicts that each of them helps; none where no layout is better.
 
     All accesses to an array count together: what a layout gains for one and loses for another is no remedy. Where no
     array of the source can be rewritten, a small kernel of the same accesses shows what would help.
@@ -35,14 +44,19 @@ def find_layouts(
     before = original.totals.shared_wavefronts
     if not conflicts or not before:
         return {}
-    remedies: list[Remedy] = []
+    helped: dict[int, list[Remedy]] = {}
     for array in _list_used(workshop, original, conflicts):
         for changes in (list_paddings(workshop, array), list_swizzles(workshop, array)):
-            remedy = _choose(workshop, original, list(changes))
-            if remedy is not None:
-                remedies.append(remedy)
-    ordered = tuple(sorted(remedies, key=lambda remedy: remedy.after)) or find_minimal(workshop, original, conflicts)
-    return {finding.code: ordered for finding in conflicts} if ordered else {}
+            chosen = _choose(workshop, original, list(changes))
+            if chosen is None:
+                continue
+            remedy, model = chosen
+            for place in find_helped(findings, CODES, original, model, waste_wavefronts):
+                helped.setdefault(place, []).append(remedy)
+    if helped:
+        return {place: tuple(sorted(found, key=lambda remedy: remedy.after)) for place, found in helped.items()}
+    shown = find_minimal(workshop, original, conflicts)
+    return dict.fromkeys(find_coded(findings, CODES), shown) if shown else {}
 
 
 def _list_used(workshop: Workshop, original: KernelModel, conflicts: Iterable[Finding]) -> Iterator[SharedArray]:
@@ -60,8 +74,8 @@ def _list_used(workshop: Workshop, original: KernelModel, conflicts: Iterable[Fi
             yield array
 
 
-def _choose(workshop: Workshop, original: KernelModel, changes: list[Change]) -> Remedy | None:
-    """The change with the fewest wavefronts, then the fewest bytes; proven on the whole launch."""
+def _choose(workshop: Workshop, original: KernelModel, changes: list[Change]) -> tuple[Remedy, KernelModel] | None:
+    """The change with the fewest wavefronts, then the fewest bytes; proven on the whole launch, with its model."""
     before = original.totals.shared_wavefronts or 0
     small = shrink(workshop, original)
     base = original if small is None else small.run(small.text, small.launch)
@@ -84,7 +98,8 @@ def _choose(workshop: Workshop, original: KernelModel, changes: list[Change]) ->
             refused.append(f"{change.title}: {whole.because}")
             continue
         after = whole.model.totals.shared_wavefronts or 0
-        return make_remedy(workshop, original, change, Gain(WAVEFRONTS, before, after), refused=tuple(refused))
+        gain = Gain(WAVEFRONTS, before, after)
+        return make_remedy(workshop, original, change, gain, refused=tuple(refused)), whole.model
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from math import isqrt
 from typing import TYPE_CHECKING, Final
@@ -10,7 +11,7 @@ import numpy as np
 
 from sectorwise.launch.config import BufferArgument, ScalarArgument
 from sectorwise.remedies.signatures import find_kernel_text
-from sectorwise.remedies.workshop import Change, Gain, Refusal, make_remedy, prove
+from sectorwise.remedies.workshop import Change, Gain, Refusal, find_coded, make_remedy, prove
 from sectorwise.rules.requests import SECTORS
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.findings import Finding, Remedy
+    from sectorwise.launch.config import LaunchConfig
     from sectorwise.model.kernel_model import KernelModel
     from sectorwise.remedies.signatures import Parameter
     from sectorwise.remedies.workshop import Workshop
@@ -26,8 +28,10 @@ if TYPE_CHECKING:
 _CODE: Final = "SW101"
 _TILE: Final = 32
 _ROWS: Final = 8
+_WORD_BYTES: Final = 4
+_LOCALS: Final = frozenset({"tile", "x", "y", "j"})
 _BODY: Final = """
-    __shared__ {type} tile[32][33];  // a word more than 32: columns walk over the banks
+    __shared__ {type} tile[32][{pitch}];  // a word more than 32 elements: columns walk over the banks
     int x = blockIdx.x * 32 + threadIdx.x, y = blockIdx.y * 32 + threadIdx.y;
     for (int j = 0; j < 32; j += 8)
         if (x < {columns} && y + j < {rows}) tile[threadIdx.y + j][threadIdx.x] = {source}[(y + j) * {columns} + x];
@@ -40,7 +44,7 @@ _BODY: Final = """
 
 def find_staging(
     workshop: Workshop, original: KernelModel, findings: Sequence[Finding]
-) -> dict[str, tuple[Remedy, ...]]:
+) -> dict[int, tuple[Remedy, ...]]:
     """The remedy for SW101 of a launch whose second buffer is, afterwards, the first one transposed."""
     before = original.totals.l2_theoretical_sectors
     kernel = find_kernel_text(workshop.text, workshop.launch)
@@ -50,8 +54,17 @@ def find_staging(
     pointers = [parameter for parameter in kernel.parameters if parameter.pointee is not None]
     if len(pointers) != 2:
         return {}
-    body = _write_body(pointers, shape)
     rows, columns = shape
+    width_bytes = original.bound.allocations[0].size_bytes // (rows * columns)
+    names = [_name_number(workshop.launch, kernel.parameters, number) for number in shape]
+    body = _rename_locals(_BODY, kernel.parameters).format(
+        type=(pointers[1].pointee or "").replace("const ", ""),
+        pitch=_TILE + max(1, _WORD_BYTES // width_bytes),
+        rows=names[0],
+        columns=names[1],
+        source=pointers[0].name,
+        target=pointers[1].name,
+    )
     grid = (-(-columns // _TILE), -(-rows // _TILE), 1)
     change = Change(
         title=f"stage through a padded tile of shared memory, in {grid[0]} x {grid[1]} blocks of 32 x 8 threads",
@@ -66,14 +79,25 @@ def find_staging(
     if totals.l2_theoretical_sectors is None or totals.l2_theoretical_sectors >= before:
         return {}
     told = replace(change, title=f"{change.title}, which costs {totals.shared_wavefronts:,} wavefronts")
-    return {_CODE: (make_remedy(workshop, original, told, Gain(SECTORS, before, totals.l2_theoretical_sectors)),)}
+    remedy = make_remedy(workshop, original, told, Gain(SECTORS, before, totals.l2_theoretical_sectors))
+    return dict.fromkeys(find_coded(findings, {_CODE}), (remedy,))
 
 
-def _write_body(pointers: Sequence[Parameter], shape: tuple[int, int]) -> str:
-    source, target = pointers
-    element = (target.pointee or "").replace("const ", "")
-    rows, columns = shape
-    return _BODY.format(type=element, rows=rows, columns=columns, source=source.name, target=target.name)
+def _rename_locals(body: str, parameters: Sequence[Parameter]) -> str:
+    """The body whose own variables are called otherwise than the parameters, as in `transpose(float* x, float* y)`."""
+    for taken in {parameter.name for parameter in parameters} & _LOCALS:
+        body = re.sub(rf"(?<![.{{\w]){taken}\b", f"{taken}_", body)
+    return body
+
+
+def _name_number(launch: LaunchConfig, parameters: Sequence[Parameter], number: int) -> str:
+    """The parameter that a number came with, so that the code holds for other sizes; itself where several may be it."""
+    named = [
+        parameter.name
+        for argument, parameter in zip(launch.arguments, parameters, strict=False)
+        if isinstance(argument, ScalarArgument) and argument.value == number and isinstance(argument.value, int)
+    ]
+    return named[0] if len(named) == 1 else str(number)
 
 
 def _find_transpose(model: KernelModel) -> tuple[int, int] | None:

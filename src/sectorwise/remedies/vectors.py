@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.remedies.signatures import find_kernel_text
-from sectorwise.remedies.workshop import Change, Gain, Refusal, make_remedy, prove
+from sectorwise.remedies.workshop import Change, Gain, Refusal, find_helped, make_remedy, prove, waste_sectors
 from sectorwise.rules.requests import SECTORS
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _VECTOR_BYTES: Final = 16
 
 def find_vectors(
     workshop: Workshop, original: KernelModel, findings: Sequence[Finding]
-) -> dict[str, tuple[Remedy, ...]]:
+) -> dict[int, tuple[Remedy, ...]]:
     """The remedy for SW105: buffers that are promised to be aligned to 16 bytes, as all of cudaMalloc are."""
     before = original.totals.l2_theoretical_sectors
     kernel = find_kernel_text(workshop.text, workshop.launch)
@@ -48,4 +48,5 @@ def find_vectors(
     after = outcome.model.totals.l2_theoretical_sectors
     if after is None or after >= before:
         return {}
-    return {_CODE: (make_remedy(workshop, original, change, Gain(SECTORS, before, after)),)}
+    remedy = make_remedy(workshop, original, change, Gain(SECTORS, before, after))
+    return dict.fromkeys(find_helped(findings, {_CODE}, original, outcome.model, waste_sectors), (remedy,))

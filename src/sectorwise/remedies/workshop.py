@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
@@ -10,14 +11,21 @@ from sectorwise.errors import SectorwiseError
 from sectorwise.findings import Remedy
 from sectorwise.launch.config import LaunchConfig
 from sectorwise.launch.formatting import format_launch
+from sectorwise.machine.execution import Site
 from sectorwise.model.kernel_model import KernelModel
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from sectorwise.binary.ir import Location
+    from sectorwise.findings import Finding
+
 Run = Callable[[str, LaunchConfig], KernelModel]
 """Compiles a source text, executes a launch of it, and gives its model; raises `SectorwiseError` where it cannot."""
+
+Weigh = Callable[[Site], int]
+"""What a memory instruction wastes."""
 
 _WHOLE_LAUNCH: Final = 400_000
 """Launches of so many warp instructions are executed whole for every candidate, larger ones for the best of few."""
@@ -89,6 +97,44 @@ class Gain:
     quantity: str
     before: int
     after: int
+
+
+def find_helped(
+    findings: Sequence[Finding], codes: Collection[str], original: KernelModel, changed: KernelModel, weigh: Weigh
+) -> list[int]:
+    """The places of the findings, of these codes, whose lines waste less of what `weigh` gives than before.
+
+    For changes that leave every line where it is. A finding without a line is not known to be helped.
+    """
+    was, became = _add_up_lines(original, weigh), _add_up_lines(changed, weigh)
+    helped = []
+    for place, finding in enumerate(findings):
+        places = {original.bound.kernel.instructions[index].location for index in finding.instructions} - {None}
+        if finding.code in codes and sum(became[each] for each in places) < sum(was[each] for each in places):
+            helped.append(place)
+    return helped
+
+
+def find_coded(findings: Sequence[Finding], codes: Collection[str]) -> list[int]:
+    """The places of all findings of these codes."""
+    return [place for place, finding in enumerate(findings) if finding.code in codes]
+
+
+def waste_sectors(site: Site) -> int:
+    """Sectors beyond those that the bytes of a memory instruction need."""
+    return site.sectors - site.sectors_ideal
+
+
+def waste_wavefronts(site: Site) -> int:
+    """Shared-memory passes beyond those that the bytes of a memory instruction need."""
+    return site.wavefronts - site.wavefronts_ideal
+
+
+def _add_up_lines(model: KernelModel, weigh: Weigh) -> Counter[Location | None]:
+    lines: Counter[Location | None] = Counter()
+    for site in model.execution.sites:
+        lines[model.bound.kernel.instructions[site.instruction].location] += weigh(site)
+    return lines
 
 
 def make_remedy(

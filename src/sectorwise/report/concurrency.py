@@ -135,7 +135,7 @@ def _write_in_flight(found: ConcurrencyUse, *, follows_caches: bool) -> str:
 
 def _write_traffic(found: TrafficUse) -> str:
     hits, reads = 32 * found.l1_hit_sectors, 32 * found.l2_sectors_read_from_sm
-    warm = ", L2 warm" if found.cache == "warm" else ""
+    warm = {"warm": ", L2 warm", "chain": ", L2 as earlier launches left it"}.get(found.cache, "")
     return (
         f"  from L1 {write_amount(hits)}, from L2 {write_amount(reads)}, DRAM read "
         f"{write_amount(found.dram_bytes_read)}, written {write_amount(found.dram_bytes_write)} "

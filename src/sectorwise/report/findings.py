@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.findings import Severity
 from sectorwise.report.concurrency import write_time
-from sectorwise.report.page import Page, Role, paint, tidy
+from sectorwise.report.page import Page, Role, paint, tidy, wrap
 from sectorwise.report.pictures import draw_picture
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from sectorwise.analysis.data import FindingReport
     from sectorwise.findings import Evidence, Remedy
@@ -29,49 +28,49 @@ def write_findings(findings: Sequence[FindingReport], page: Page) -> Iterator[st
     if not shown:
         return
     yield paint(page, Role.TITLE, "  findings, the dearest first")
+    told: set[Remedy] = set()
     for finding in shown:
-        yield from write_finding(finding, page)
+        yield from write_finding(finding, page, told)
+        told.update(finding.remedies)
 
 
-def write_finding(finding: FindingReport, page: Page) -> Iterator[str]:
-    """What is wrong and where, the number behind it, one warp of it, what to do, and proven remedies."""
+def write_finding(finding: FindingReport, page: Page, told: Collection[Remedy] = ()) -> Iterator[str]:
+    """What is wrong and where, the number behind it, one warp of it, what to do, and proven remedies.
+
+    Of a remedy that was `told` already, for another finding that it helps as well, only the title stands here.
+    """
     place = "" if finding.location is None else f"  {finding.location.file}:{finding.location.line}"
     role = _ROLES[finding.severity]
     mark = "" if finding.severity is Severity.WARNING else f" ({finding.severity})"
     yield tidy(page, "    ") + paint(page, role, f"{finding.code} {finding.rule}{mark}") + tidy(page, place)
-    yield from _wrap(page, finding.message)
+    yield from wrap(page, finding.message, _INDENT)
     if finding.evidence is not None:
         yield from _write_evidence(finding.evidence, finding.cost_ns, page)
-    yield from _wrap(page, f"help: {finding.advice}; `sectorwise explain {finding.code}`")
+    yield from wrap(page, f"help: {finding.advice}; `sectorwise explain {finding.code}`", _INDENT)
     for remedy in finding.remedies:
-        yield from _write_remedy(remedy, page)
+        if remedy in told:
+            yield from wrap(page, f"remedy, as above: {remedy.title}", _INDENT)
+        else:
+            yield from _write_remedy(remedy, page)
 
 
 def _write_evidence(evidence: Evidence, cost_ns: float | None, page: Page) -> Iterator[str]:
     ideal = "" if evidence.ideal is None else f", ideal {evidence.ideal:,.10g}"
     cost = "" if not cost_ns else f"; the difference takes about {write_time(cost_ns)}"
-    yield from _wrap(page, f"{evidence.quantity}: {evidence.real:,.10g}{ideal}{cost}")
+    yield from wrap(page, f"{evidence.quantity}: {evidence.real:,.10g}{ideal}{cost}", _INDENT)
     if evidence.picture is not None:
         yield from (" " * (_INDENT + 2) + line for line in draw_picture(evidence.picture, page))
 
 
 def _write_remedy(remedy: Remedy, page: Page) -> Iterator[str]:
-    yield from _wrap(page, f"remedy, proven: {remedy.title}: {remedy.before:,} to {remedy.after:,} {remedy.quantity}")
+    proven = "proven" if remedy.proven_on is None else f"proven on {remedy.proven_on}, not on this one"
+    gain = f"{remedy.before:,} to {remedy.after:,} {remedy.quantity}"
+    yield from wrap(page, f"remedy, {proven}: {remedy.title}: {gain}", _INDENT)
     if remedy.before_ns is not None and remedy.after_ns is not None:
         ratio = remedy.before_ns / remedy.after_ns
         times = f"{write_time(remedy.before_ns)} to {write_time(remedy.after_ns)}"
-        yield from _wrap(page, f"time, modelled: {times}, {ratio:.2f} times as fast", _INDENT + 2)
+        yield from wrap(page, f"time, modelled: {times}, {ratio:.2f} times as fast", _INDENT + 2)
     for line in remedy.change.splitlines():
         yield " " * (_INDENT + 4) + tidy(page, line)
     for refusal in remedy.refused:
-        yield from _wrap(page, f"not: {refusal}", _INDENT + 2)
-
-
-def _wrap(page: Page, text: str, indent: int = _INDENT) -> list[str]:
-    return textwrap.wrap(
-        tidy(page, text),
-        max(page.width, 40),
-        initial_indent=" " * indent,
-        subsequent_indent=" " * (indent + 2),
-        break_on_hyphens=False,
-    )
+        yield from wrap(page, f"not: {refusal}", _INDENT + 2)

@@ -38,6 +38,9 @@ def render(found: Occupancy, device: DeviceSpec, page: Page, waves: Waves | None
     lines += ["", *_render_cliffs(found), "", *_render_curve(found, page)]
     if waves is not None:
         lines += ["", *_render_waves(waves, page)]
+        if found.cluster_blocks > 1:
+            late = f"clusters of {found.cluster_blocks} start whole, so some of them later"
+            lines.append(f"    counted as if blocks started one by one; {late}")
     return "\n".join(tidy(page, line) if not page.color else line for line in lines) + "\n"
 
 

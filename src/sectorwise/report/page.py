@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 import unicodedata
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ class Role(Enum):
 
 
 _ASCII = str.maketrans({"─": "-", "…": "~", "·": "-", "×": "x"})  # noqa: RUF001 - the multiplication sign is meant
+
+_UNIT = re.compile(r"(?<=\d) (?=(?:[num]?s|[KMGT]?i?B|[KMGT]B/s|%)(?![\w/]))")
+_LEAST_WIDTH = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +70,19 @@ def clip(page: Page, text: str, columns: int) -> str:
 def fold(page: Page, line: str) -> list[str]:
     """The tidied line in as many lines as the page needs; what follows the first is indented by four more columns."""
     indent = len(line) - len(line.lstrip())
-    following = " " * (indent + 4)
-    return textwrap.wrap(tidy(page, line), page.width, subsequent_indent=following, break_on_hyphens=False)
+    return _break_lines(tidy(page, line), page.width, "", " " * (indent + 4))
+
+
+def wrap(page: Page, text: str, indent: int) -> list[str]:
+    """The tidied text in as many lines as it takes, indented; what follows the first by two more columns."""
+    return _break_lines(tidy(page, text), max(page.width, _LEAST_WIDTH), " " * indent, " " * (indent + 2))
+
+
+def _break_lines(text: str, width: int, first: str, following: str) -> list[str]:
+    """Lines that end neither within a word nor between a number and its unit."""
+    glued = _UNIT.sub("\N{NO-BREAK SPACE}", text)
+    lines = textwrap.wrap(glued, width, initial_indent=first, subsequent_indent=following, break_on_hyphens=False)
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 
 def measure(text: str) -> int:

@@ -33,17 +33,18 @@ def write_header(page: Page) -> Iterator[str]:
     yield paint(page, Role.QUIET, f"{heads}{'real':>6}{'ideal':>6}{'real':>7}{'ideal':>6}{'eff.':>6} sure{sass}")
 
 
-def write_sites(sites: Iterable[MemorySite], page: Page) -> Iterator[str]:
+def write_sites(sites: Iterable[MemorySite], page: Page, sure: str | None = None) -> Iterator[str]:
     """One row for all instructions with equal counts: what a compiler makes of one access in an unrolled loop.
 
     A row has a mark, access, number of instructions, width, requests of all of them, sectors and wavefronts a request
-    beside the ideal, efficiency and certainty. Rows stand in the order of their first instructions.
+    beside the ideal, efficiency and certainty, or `sure` in place of that. Rows stand in the order of their first
+    instructions.
     """
     alike: dict[tuple[object, ...], list[MemorySite]] = {}
     for site in sites:
         alike.setdefault(_strip_place(site), []).append(site)
     for group in alike.values():
-        yield _write_row(group[0], len(group), page)
+        yield _write_row(group[0], len(group), page, sure)
 
 
 def _strip_place(site: MemorySite) -> tuple[object, ...]:
@@ -52,14 +53,14 @@ def _strip_place(site: MemorySite) -> tuple[object, ...]:
     return (*access, site.executed, compute_figures(site), site.certainty)
 
 
-def _write_row(site: MemorySite, number: int, page: Page) -> str:
+def _write_row(site: MemorySite, number: int, page: Page, sure: str | None) -> str:
     figures = compute_figures(site)
     unknown = site.unknown_because is not None
     absent = "?" if unknown else "-"
     role = _choose_role(figures, unknown=unknown)
     mark = paint(page, role, "?" if unknown else "!" if role in {Role.FAIR, Role.BAD} else " ")
     times = tidy(page, f"×{number}") if number > 1 else ""  # noqa: RUF001 - the sign is meant
-    sure = "unknown" if site.certainty is None else _SHORT.get(site.certainty, site.certainty)
+    sure = sure or "unknown" if site.certainty is None else sure or _SHORT.get(site.certainty, site.certainty)
     efficiency = paint(page, role, f"{write_percent(figures.efficiency, absent=absent):>6}")
     row = (
         f"  {mark} {name_operation(site):<19}{times:>4}{site.width_bytes:>4}{site.executed * number:>10,}"

@@ -12,7 +12,7 @@ from sectorwise.report.concurrency import write_concurrency
 from sectorwise.report.configs import write_configs
 from sectorwise.report.figures import name_operation, write_bytes
 from sectorwise.report.findings import write_findings
-from sectorwise.report.page import Page, Role, clip, fold, measure, paint, tidy
+from sectorwise.report.page import Page, Role, clip, fold, measure, paint, tidy, wrap
 from sectorwise.report.sites import write_header, write_sites
 from sectorwise.report.totals import write_totals
 
@@ -175,7 +175,7 @@ def _write_limitations(limitations: tuple[LimitationReport, ...], page: Page) ->
     yield paint(page, Role.UNKNOWN, "  unknown")
     said = Counter(f"{_name_place(each.location, each.offset)}: {each.because}" for each in limitations)
     for text, times in said.items():
-        yield from _wrap(page, text if times == 1 else f"{text} ({times} instructions)")
+        yield from wrap(page, text if times == 1 else f"{text} ({times} instructions)", 4)
 
 
 def _write_faults(kernel: KernelAnalysis, page: Page) -> Iterator[str]:
@@ -184,23 +184,11 @@ def _write_faults(kernel: KernelAnalysis, page: Page) -> Iterator[str]:
     for fault in kernel.faults:
         access = "access" if fault.site is None else name_operation(kernel.sites[fault.site])
         what = f"{fault.code} {fault.kind.replace('_', ' ')}: {_name_place(fault.location, fault.offset)}"
-        yield from _wrap(page, what)
+        yield from wrap(page, what, 4)
         at = "" if fault.address in fault.message else f" at {fault.address}"
-        yield from _wrap(page, f"{access} of {fault.width_bytes} bytes{at}: {fault.message}", indent=6)
+        yield from wrap(page, f"{access} of {fault.width_bytes} bytes{at}: {fault.message}", 6)
         first = "" if fault.occurrences == 1 else f"; {fault.occurrences:,} lanes in all"
-        yield from _wrap(page, f"first in block {fault.block}, warp {fault.warp}, lane {fault.lane}{first}", indent=6)
-
-
-def _wrap(page: Page, text: str, indent: int = 4) -> list[str]:
-    """The text in as many lines as it takes; what follows the first is indented by two more columns."""
-    room = max(page.width, 40)
-    return textwrap.wrap(
-        tidy(page, text),
-        room,
-        initial_indent=" " * indent,
-        subsequent_indent=" " * (indent + 2),
-        break_on_hyphens=False,
-    )
+        yield from wrap(page, f"first in block {fault.block}, warp {fault.warp}, lane {fault.lane}{first}", 6)
 
 
 def _name_place(location: Location | None, offset: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sectorwise.machine.execution import Certainty
@@ -9,7 +10,7 @@ from sectorwise.report.figures import write_percent
 from sectorwise.report.page import Page, Role, paint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from sectorwise.analysis.data import KernelAnalysis
 
@@ -18,30 +19,7 @@ def write_totals(kernel: KernelAnalysis, page: Page) -> Iterator[str]:
     """Requests and sectors by kind of access, then what the profiler's source view sums, against the ideal."""
     totals = kernel.totals
     yield paint(page, Role.TITLE, "  totals")
-    counted = (
-        ("global loads", totals.global_load_requests, totals.global_load_sectors),
-        ("global stores", totals.global_store_requests, totals.global_store_sectors),
-        ("local loads", totals.local_load_requests, totals.local_load_sectors),
-        ("local stores", totals.local_store_requests, totals.local_store_sectors),
-    )
-    for name, requests, sectors in counted:
-        if requests:
-            yield f"    {name:<16}{requests:>15,} {'requests':<11}{_write_count(sectors):>15} sectors"
-    for name, requests in (
-        ("global atomics", totals.global_atom_requests),
-        ("global reds", totals.global_red_requests),
-    ):
-        if requests:
-            yield f"    {name:<16}{requests:>15,} requests"
-    ideals = (
-        ("L2 theoretical", "sectors", totals.l2_theoretical_sectors, totals.l2_theoretical_sectors_ideal),
-        ("shared memory", "wavefronts", totals.shared_wavefronts, totals.shared_wavefronts_ideal),
-    )
-    for name, unit, real, ideal in ideals:
-        if real != 0:
-            efficiency = ideal / real if ideal is not None and real else None
-            share = write_percent(efficiency, absent="?")
-            yield f"    {name:<16}{_write_count(real):>15} {unit:<11}{_write_count(ideal):>15} ideal {share:>7}"
+    yield from write_counts(partial(getattr, totals), absent="unknown")
     hardware = [site.wavefronts_hardware for site in kernel.sites]
     passes = sum(count for count in hardware if count is not None)
     if None not in hardware and passes != totals.shared_wavefronts:
@@ -50,5 +28,32 @@ def write_totals(kernel: KernelAnalysis, page: Page) -> Iterator[str]:
         yield f"    {'  hardware says':<16}{passes:>15,} wavefronts, {unlike}"
 
 
-def _write_count(count: int | None) -> str:
-    return "unknown" if count is None else f"{count:,}"
+def write_counts(find: Callable[[str], int | None], absent: str | None = None) -> Iterator[str]:
+    """A line for each kind of access, by the names of `model.totals.Totals`.
+
+    What is None is written as `absent`, or, without that, is left out: a profiler did not collect it.
+    """
+
+    def write(name: str) -> str:
+        count = find(name)
+        return f"{absent or '?':>15}" if count is None else f"{count:>15,}"
+
+    for title, kind in (
+        ("global loads", "global_load"),
+        ("global stores", "global_store"),
+        ("local loads", "local_load"),
+        ("local stores", "local_store"),
+    ):
+        if find(f"{kind}_requests"):
+            yield f"    {title:<16}{write(f'{kind}_requests')} {'requests':<11}{write(f'{kind}_sectors')} sectors"
+    for title, kind in (("global atomics", "global_atom"), ("global reds", "global_red")):
+        if find(f"{kind}_requests"):
+            yield f"    {title:<16}{write(f'{kind}_requests')} requests"
+    for title, unit, name in (
+        ("L2 theoretical", "sectors", "l2_theoretical_sectors"),
+        ("shared memory", "wavefronts", "shared_wavefronts"),
+    ):
+        real, ideal = find(name), find(f"{name}_ideal")
+        if real or (real is None and absent is not None):
+            share = write_percent(ideal / real if ideal is not None and real else None, absent="?")
+            yield f"    {title:<16}{write(name)} {unit:<11}{write(f'{name}_ideal')} ideal {share:>7}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.analysis.verification import Verdict, View
 from sectorwise.machine.execution import Certainty
+from sectorwise.report.concurrency import write_time
 from sectorwise.report.page import Page, Role, clip, fold, paint, tidy
 from sectorwise.report.terminal import name_launch, write_rule
 
@@ -59,7 +60,7 @@ def render(verification: Verification, page: Page | None = None) -> str:
 def _write_kernel(kernel: KernelComparison, page: Page) -> Iterator[str]:
     yield write_rule(name_launch(kernel), page)
     if kernel.sites:
-        heads = f"{'line':>5}  {'access':<24}{'source view':<15}{'predicted':>12}{'counted':>12}{'difference':>12}"
+        heads = f"{'line':>5}  {'access':<23}{'source view':<16}{'predicted':>12}{'counted':>12}{'difference':>12}"
         yield paint(page, Role.QUIET, heads)
         for group in _group(kernel.sites):
             yield from _write_site(group[0], len(group), page)
@@ -70,9 +71,9 @@ def _write_kernel(kernel: KernelComparison, page: Page) -> Iterator[str]:
     for output in kernel.outputs or ():
         yield from _write_output(output, page)
     if kernel.time_ns is not None:
-        estimate = "" if kernel.estimate_ns is None else f"; {kernel.estimate_ns / 1e3:,.2f} were estimated"
-        least = "" if kernel.least_ns is None else f", at least {kernel.least_ns / 1e3:,.2f} are needed"
-        yield from fold(page, f"  took {kernel.time_ns / 1e3:,.2f} microseconds{estimate}{least}")
+        estimate = "" if kernel.estimate_ns is None else f", {write_time(kernel.estimate_ns)} were estimated"
+        least = "" if kernel.least_ns is None else f", at least {write_time(kernel.least_ns)} are needed"
+        yield from fold(page, f"  took {write_time(kernel.time_ns)}{estimate}{least}")
     for note in kernel.notes:
         yield from fold(page, f"  note: {note}")
 
@@ -98,7 +99,7 @@ def _write_site(site: SiteComparison, number: int, page: Page) -> Iterator[str]:
     times = tidy(page, f" ×{number}") if number > 1 else ""  # noqa: RUF001 - the sign is meant
     access = f"{site.space} {site.operation}".replace("_", " ") + times
     for quantity in site.quantities:
-        start = f"{line:>5}  {access:<24}{quantity.name:<15}"
+        start = f"{line:>5}  {access:<23}{quantity.name:<16}"
         row = f"{_write_count(quantity.predicted):>12}{_write_count(quantity.counted):>12}"
         row += f"{_write_difference(quantity):>12}"
         yield paint(page, _ROLES[quantity.verdict], _mark(quantity, start + row + _write_certainty(quantity)))

@@ -53,17 +53,32 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation
 from sectorwise.rules.requests import Wording, find_conflicting, report_wavefronts
+from sectorwise.rules.shapes import describe_shape
 from sectorwise.rules.wording import describe_conflict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from sectorwise.findings import Finding
+    from sectorwise.machine.execution import Pattern
     from sectorwise.model.kernel_model import KernelModel
+    from sectorwise.rules.shapes import Shape
+
+
+def _describe(shape: Shape, pattern: Pattern) -> str:
+    """Where the lanes write, and that they write in another order than they read, where that is all there is to it."""
+    words = describe_conflict(shape, pattern)
+    places = zip(pattern.addresses, pattern.shared_addresses or pattern.addresses, strict=True)
+    moves = {to - of for lane, (of, to) in enumerate(places) if pattern.mask >> lane & 1}
+    if len(shape.runs) > 1 or len(moves) == 1:
+        return words
+    side_by_side = describe_shape(shape)
+    return words.replace(side_by_side, f"{side_by_side}, in another order than they read", 1)
+
 
 _WORDING: Final = Wording(
     "SW204",
-    describe_conflict,
+    _describe,
     "let the lanes of a copy fill whole lines of shared memory, in the order in which they read",
 )
 

@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation
 from sectorwise.rules.requests import Wording, find_conflicting, report_wavefronts
-from sectorwise.rules.wording import describe_conflict
+from sectorwise.rules.wording import PAD_ROWS, advise_layout, describe_conflict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,8 @@ if TYPE_CHECKING:
 _WORDING: Final = Wording(
     "SW201",
     describe_conflict,
-    "pad the rows of the array, or swizzle it (XOR the column with the row)",
+    PAD_ROWS,
+    advise_layout,
 )
 
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 def check(model: KernelModel) -> Iterator[Finding]:
-    """One finding for each instruction with a misaligned access."""
+    """One finding for each line with a misaligned access."""
     return report_faults(
         model,
         FaultKind.MISALIGNED,

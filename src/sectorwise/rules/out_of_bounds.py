@@ -2,7 +2,7 @@
 
 ## What it does
 
-Reports the first access of each instruction that lies in no buffer of the launch, outside of the block's shared memory
+Reports the first access of each line that lies in no buffer of the launch, outside of the block's shared memory
 or outside of the thread's stack, with line, lane and block, and how many lanes did likewise.
 
 ## Why it costs
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 def check(model: KernelModel) -> Iterator[Finding]:
-    """One finding for each instruction with an access outside."""
+    """One finding for each line with an access outside."""
     return report_faults(
         model, FaultKind.OUT_OF_BOUNDS, "SW901", "guard the access, or check the sizes that the launch gives"
     )

@@ -43,8 +43,9 @@ extern "C" __global__ void smooth_tile(const float* in, float* out) {
 
 ## How it is computed
 
-Sectors that loads ask for, over those of them that the cache model takes from DRAM, for the launch as a whole; it
-begins with cold caches, so that each distinct sector comes from DRAM once.
+Sectors that loads ask for, over the distinct ones among them, for the launch as a whole. Where not all of its blocks
+were followed, those count that the cache model takes from DRAM: it begins with cold caches, so that each distinct
+sector comes from there once.
 """
 
 from __future__ import annotations
@@ -67,8 +68,12 @@ def check(model: KernelModel) -> Iterator[Finding]:
     """One finding on the launch, at the loads that ask for most."""
     if model.traffic is None:
         return
+    if model.traffic.distinct_load_sectors is None and (model.traffic.warm or model.traffic.chained):
+        return  # What DRAM gives is what a filled L2 has not: no measure of what is loaded at all.
     loads = sorted(model.traffic.sites, key=lambda site: -site.asked)
     asked, fetched = sum(site.asked for site in loads), sum(site.dram for site in loads)
+    if model.traffic.distinct_load_sectors is not None:
+        fetched = model.traffic.distinct_load_sectors
     if asked * SECTOR_BYTES < _LEAST_BYTES or asked < _TIMES * fetched:
         return
     from_l1, from_l2 = sum(site.l1_hits for site in loads), sum(site.l2_hits for site in loads)

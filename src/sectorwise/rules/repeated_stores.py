@@ -43,7 +43,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation, Space
 from sectorwise.findings import Evidence, Finding, Severity
-from sectorwise.rules.requests import SECTORS, find_sector_shape
+from sectorwise.rules.requests import SECTORS, find_sector_shape, group_sites
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,20 +55,26 @@ _UPDATES: Final = frozenset({Operation.STORE, Operation.ATOMIC, Operation.REDUCT
 
 
 def check(model: KernelModel) -> Iterator[Finding]:
-    """One finding for each instruction."""
-    for site in model.execution.sites:
-        if site.access.operation in _UPDATES and site.access.space is Space.GLOBAL and _is_repeated(site):
-            what = "store to" if site.access.operation is Operation.STORE else "update"
-            yield Finding(
-                code="SW110",
-                severity=Severity.NOTE,
-                message=(
-                    f"all {site.lanes / site.executed:.3g} active lanes {what} one address, {site.executed:,} times"
-                ),
-                advice="combine the values of the warp first, and let one lane write",
-                instructions=(site.instruction,),
-                evidence=Evidence(SECTORS, site.sectors, site.sectors_ideal, site.executed),
-            )
+    """One finding for each line and kind of access."""
+    repeated = [
+        site
+        for site in model.execution.sites
+        if site.access.operation in _UPDATES and site.access.space is Space.GLOBAL and _is_repeated(site)
+    ]
+    for sites in group_sites(model, repeated, lambda site: site.executed):
+        what = "store to" if sites[0].access.operation is Operation.STORE else "update"
+        lanes, executed = sum(site.lanes for site in sites), sum(site.executed for site in sites)
+        alike = f", by {len(sites)} instructions" if len(sites) > 1 else ""
+        yield Finding(
+            code="SW110",
+            severity=Severity.NOTE,
+            message=f"all {lanes / executed:.3g} active lanes {what} one address, {executed:,} times{alike}",
+            advice="combine the values of the warp first, and let one lane write",
+            instructions=tuple(site.instruction for site in sites),
+            evidence=Evidence(
+                SECTORS, sum(site.sectors for site in sites), sum(site.sectors_ideal for site in sites), executed
+            ),
+        )
 
 
 def _is_repeated(site: Site) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sectorwise.counting.request import Operation
@@ -35,11 +35,13 @@ class Wording:
     """What a rule says: its code, how it puts the dearest request of a line into words, and what it advises.
 
     `describe` is given the request's shape and counts; it is not called for a site of which no pattern was kept.
+    `advise` gives the advice for a shape, where it hangs on that.
     """
 
     code: str
     describe: Callable[[Shape, Pattern], str]
     advice: str
+    advise: Callable[[Shape], str] | None = None
     severity: Severity = Severity.WARNING
 
 
@@ -61,28 +63,35 @@ def find_conflicting(model: KernelModel, operations: Iterable[Operation]) -> Ite
 
 def report_sectors(model: KernelModel, sites: Iterable[Site], wording: Wording) -> Iterator[Finding]:
     """One finding for each line and kind of access, on the sectors of `sites` beyond the ideal."""
-    for group in _group(model, sites, lambda site: site.sectors - site.sectors_ideal):
+    for group in group_sites(model, sites, lambda site: site.sectors - site.sectors_ideal):
         pattern = find_dearest(group[0], lambda pattern: pattern.sectors - pattern.sectors_ideal)
         picture = None if pattern is None else draw_sectors(group[0], pattern)
         real, ideal = sum(site.sectors for site in group), sum(site.sectors_ideal for site in group)
         evidence = Evidence(SECTORS, real, ideal, sum(site.executed for site in group), picture)
         counts = None if pattern is None else (pattern.sectors, pattern.sectors_ideal)
-        words = "" if pattern is None else wording.describe(find_sector_shape(group[0], pattern), pattern)
+        shape = None if pattern is None else find_sector_shape(group[0], pattern)
+        words = "" if pattern is None or shape is None else wording.describe(shape, pattern)
         words = _complete(words, group, counts, evidence)
-        yield _make(group, wording, words, evidence, price_sectors(model, real - ideal))
+        yield _make(group, _advise(wording, shape), words, evidence, price_sectors(model, real - ideal))
 
 
 def report_wavefronts(model: KernelModel, sites: Iterable[Site], wording: Wording) -> Iterator[Finding]:
     """One finding for each line and kind of access, on the passes of `sites` beyond the ideal."""
-    for group in _group(model, sites, lambda site: site.wavefronts - site.wavefronts_ideal):
+    for group in group_sites(model, sites, lambda site: site.wavefronts - site.wavefronts_ideal):
         pattern = find_dearest(group[0], lambda pattern: pattern.wavefronts - pattern.wavefronts_ideal)
         picture = None if pattern is None else draw_banks(group[0], pattern)
         real, ideal = sum(site.wavefronts for site in group), sum(site.wavefronts_ideal for site in group)
         evidence = Evidence(WAVEFRONTS, real, ideal, sum(site.executed for site in group), picture)
         counts = None if pattern is None else (pattern.wavefronts, pattern.wavefronts_ideal)
-        words = "" if pattern is None else wording.describe(find_bank_shape(group[0], pattern), pattern)
+        shape = None if pattern is None else find_bank_shape(group[0], pattern)
+        words = "" if pattern is None or shape is None else wording.describe(shape, pattern)
         words = _complete(words, group, counts, evidence)
-        yield _make(group, wording, words, evidence, price_wavefronts(model, real - ideal))
+        yield _make(group, _advise(wording, shape), words, evidence, price_wavefronts(model, real - ideal))
+
+
+def _advise(wording: Wording, shape: Shape | None) -> Wording:
+    """With the advice for a shape, where it hangs on that."""
+    return wording if shape is None or wording.advise is None else replace(wording, advice=wording.advise(shape))
 
 
 def _complete(words: str, group: Sequence[Site], counts: tuple[int, int] | None, evidence: Evidence) -> str:
@@ -92,7 +101,9 @@ def _complete(words: str, group: Sequence[Site], counts: tuple[int, int] | None,
         return words if len(group) == 1 else f"{words}; {len(group)} instructions alike"
     unit = "sectors" if evidence.quantity == SECTORS else "wavefronts"
     of = "" if len(group) == 1 else f" of {len(group)} instructions"
-    average = f"{real / requests:.4g} {unit} a request, ideal {ideal / requests:.4g}"
+    average = f"{real / requests:.3g} {unit} a request, ideal {ideal / requests:.3g}"
+    if counts is not None and average == f"{counts[0]:.3g} {unit} a request, ideal {counts[1]:.3g}":
+        return words if len(group) == 1 else f"{words}; {len(group)} instructions nearly alike"
     return f"{words}; on average{of} {average}" if words else average
 
 
@@ -110,7 +121,7 @@ def _make(group: Sequence[Site], wording: Wording, words: str, evidence: Evidenc
     )
 
 
-def _group(model: KernelModel, sites: Iterable[Site], weigh: Callable[[Site], int]) -> list[list[Site]]:
+def group_sites(model: KernelModel, sites: Iterable[Site], weigh: Callable[[Site], int]) -> list[list[Site]]:
     """Sites of one line (by all its inlining), space and operation together, the dearest first."""
     groups: dict[Hashable, list[Site]] = {}
     for site in sites:

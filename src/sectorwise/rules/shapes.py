@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 SECTOR_BYTES = 32
 LANES = 32
+_FEW_RUNS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def _find_runs(active: Sequence[int], width_bytes: int) -> tuple[Run, ...]:
 
 
 def describe_shape(shape: Shape) -> str:
-    """In words: `lanes step 8,192 B`, `8 runs of 4 lanes (16 B), 4,096 B apart`, `lanes in 17 scattered places`."""
+    """In words: `lanes step 8,192 B`, `8 runs of 16 B 4,096 B apart`, `lanes in 17 scattered places`."""
     runs = shape.runs
     if shape.lanes == 1:
         return "a single lane"
@@ -94,4 +95,21 @@ def describe_shape(shape: Shape) -> str:
         apart = {second.start - first.start for first, second in pairwise(runs)}
         distance = f"{apart.pop():,} B apart" if len(apart) == 1 else "in scattered places"
         return f"{len(runs)} runs of {runs[0].size_bytes} B {distance}"
-    return f"lanes in {len(runs)} scattered places"
+    if len(sizes) > 1 and len(runs) <= _FEW_RUNS:
+        span = "and" if len(sizes) == 2 else "to"
+        return f"lanes in {len(runs)} runs of {min(sizes)} {span} {max(sizes)} B"
+    return f"lanes in {_describe_places(runs)}"
+
+
+def _describe_places(runs: Sequence[Run]) -> str:
+    """`16 places 32 B apart`, `2 rows of 8 places 32 B apart`, or `17 scattered places`; runs are in order."""
+    starts = [run.start for run in runs]
+    gaps = [second - first for first, second in pairwise(starts)]
+    step = min(gaps)
+    ends = [number for number, gap in enumerate(gaps, 1) if gap != step]
+    if not ends:
+        return f"{len(starts)} places {step:,} B apart"
+    sizes = {second - first for first, second in pairwise([0, *ends, len(starts)])}
+    if len(sizes) == 1 and (size := sizes.pop()) > 1:
+        return f"{len(starts) // size} rows of {size} places {step:,} B apart"
+    return f"{len(starts)} scattered places"

@@ -2,8 +2,8 @@
 
 ## What it does
 
-Reports kernels that stage tiles in shared memory, do arithmetic, and are bound by DRAM, the L2 or shared memory, while
-a block uses less than a quarter of the shared memory and of the registers that it might.
+Reports kernels that stage what they load in shared memory, read it there four times or more, and are bound by DRAM, the
+L2 or shared memory, while a block uses less than a quarter of the shared memory and of the registers that it might.
 
 ## Why it costs
 
@@ -88,6 +88,7 @@ if TYPE_CHECKING:
 
 _BINDS: Final = 1.5
 _ROOM: Final = 4
+_LEAST_USES: Final = 4
 _NAMES: Final = {Level.DRAM: "DRAM", Level.L2: "the L2", Level.L1: "L1 and shared memory"}
 
 
@@ -95,7 +96,7 @@ def check(model: KernelModel) -> Iterator[Finding]:
     """One finding on the launch."""
     roofline = model.pace.kernel_roofline
     places = [place for place in roofline.places if place.level in _NAMES and place.intensity is not None]
-    if not find_tiled(model) or not places:
+    if not find_tiled(model, _LEAST_USES) or not places:
         return
     place = max(places, key=lambda place: place.least_ns)
     ridge = model.pace.roofline.ridge(roofline.data_type, place.level)

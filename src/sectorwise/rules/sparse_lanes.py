@@ -2,8 +2,8 @@
 
 ## What it does
 
-Reports loads and stores that each warp issues four times or more and in which, on average, eight lanes or fewer take
-part, where they make up a tenth of the kernel's memory requests.
+Reports lines whose loads or stores each warp issues four times or more and in which, on average, eight lanes or fewer
+take part, where they make up a tenth of the kernel's memory requests.
 
 ## Why it costs
 
@@ -47,35 +47,45 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation
 from sectorwise.findings import Evidence, Finding, Severity
+from sectorwise.rules.requests import group_sites
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from sectorwise.machine.execution import Site
     from sectorwise.model.kernel_model import KernelModel
 
+_LANES: Final = 32
 _FEW_LANES: Final = 8
 _OFTEN: Final = 4
 _SHARE: Final = 0.1
 
 
 def check(model: KernelModel) -> Iterator[Finding]:
-    """One finding for each instruction."""
+    """One finding for each line and kind of access."""
     launch = model.bound.launch
-    warps = launch.blocks_total * -(-launch.threads_per_block // 32)
+    warps = launch.blocks_total * -(-launch.threads_per_block // _LANES)
     requests = sum(site.executed for site in model.execution.sites)
-    for site in model.execution.sites:
-        plain = site.access.operation in {Operation.LOAD, Operation.STORE} and site.unknown_because is None
-        often = site.executed >= _OFTEN * warps and site.executed >= _SHARE * requests
-        if plain and often and site.lanes <= _FEW_LANES * site.executed:
-            mean = site.lanes / site.executed
-            yield Finding(
-                code="SW107",
-                severity=Severity.NOTE,
-                message=(
-                    f"{site.access.space} {site.access.operation}: {mean:.3g} of 32 lanes take part, "
-                    f"{site.executed // warps} times a warp"
-                ),
-                advice="give the other lanes a part of the work, then combine their results",
-                instructions=(site.instruction,),
-                evidence=Evidence("active lanes", site.lanes, 32.0 * site.executed, site.executed),
-            )
+    sparse = [site for site in model.execution.sites if _is_sparse(site)]
+    for sites in group_sites(model, sparse, lambda site: site.executed):
+        executed, lanes = sum(site.executed for site in sites), sum(site.lanes for site in sites)
+        if executed < _OFTEN * warps or executed < _SHARE * requests:
+            continue
+        alike = f"; {len(sites)} instructions" if len(sites) > 1 else ""
+        yield Finding(
+            code="SW107",
+            severity=Severity.NOTE,
+            message=(
+                f"{sites[0].access.space} {sites[0].access.operation}: {lanes / executed:.3g} of {_LANES} lanes take "
+                f"part, {executed // warps} times a warp{alike}"
+            ),
+            advice="give the other lanes a part of the work, then combine their results",
+            instructions=tuple(site.instruction for site in sites),
+            evidence=Evidence("active lanes", lanes, float(_LANES * executed), executed),
+        )
+
+
+def _is_sparse(site: Site) -> bool:
+    """Whether few lanes take part in a load or store."""
+    plain = site.access.operation in {Operation.LOAD, Operation.STORE} and site.unknown_because is None
+    return plain and site.executed > 0 and site.lanes <= _FEW_LANES * site.executed

@@ -34,6 +34,7 @@ from sectorwise.rules import (
     store_conflicts,
     too_few_bytes_in_flight,
     uncoalesced,
+    uneven_blocks,
 )
 from sectorwise.rules.prices import price
 from sectorwise.rules.rule import Rule
@@ -71,6 +72,7 @@ RULES: Final = (
     Rule("SW404", "idle-multiprocessors", _NOTE, idle_multiprocessors.check, idle_multiprocessors.__doc__),
     Rule("SW405", "lost-l2-reuse", _NOTE, lost_l2_reuse.check, lost_l2_reuse.__doc__, follows_caches=True),
     Rule("SW406", "load-used-at-once", _NOTE, loads_used_at_once.check, loads_used_at_once.__doc__),
+    Rule("SW407", "uneven-blocks", _NOTE, uneven_blocks.check, uneven_blocks.__doc__),
     Rule("SW501", "oversized-tiles", _NOTE, oversized_tiles.check, oversized_tiles.__doc__),
     Rule("SW502", "small-tiles", _NOTE, small_tiles.check, small_tiles.__doc__),
     Rule("SW901", "out-of-bounds-access", _ERROR, out_of_bounds.check, out_of_bounds.__doc__),

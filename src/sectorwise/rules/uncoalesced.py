@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.rules.causes import Cause, find_by_cause
 from sectorwise.rules.requests import Wording, report_sectors
-from sectorwise.rules.wording import describe_sectors
+from sectorwise.rules.wording import ALONG_ROWS, advise_order, describe_sectors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,7 +62,8 @@ if TYPE_CHECKING:
 _WORDING: Final = Wording(
     "SW101",
     describe_sectors,
-    "let neighbouring lanes (threadIdx.x) take neighbouring addresses, or go through shared memory",
+    ALONG_ROWS,
+    advise_order,
 )
 
 

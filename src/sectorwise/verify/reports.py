@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import importlib
 import sys
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sectorwise.analysis.profile import PROFILE_SCHEMA, Profile, ProfiledLaunch, ProfiledSite
+from sectorwise.analysis.profile import PROFILE_SCHEMA, Profile, ProfiledLaunch, ProfiledSite, ProfiledText
 from sectorwise.binary.control import read_control
 from sectorwise.binary.ir import Instruction, Location
 from sectorwise.binary.parser import parse_statement
-from sectorwise.errors import MissingToolError, ReportError
+from sectorwise.errors import ArgumentError, MissingToolError, ReportError
 from sectorwise.machine.forms import access_of
-from sectorwise.source import shorten_path
+from sectorwise.source import make_source, read_source, shorten_path
 from sectorwise.verify.counters import SITE_COUNTERS, TIME_METRIC, TOTAL_COUNTERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
 _MODULE: Final = "ncu_report"
 _EXECUTED: Final = "inst_executed"
@@ -52,11 +53,13 @@ def read_report(path: Path, module_folders: Sequence[Path] = ()) -> Profile:
         actions = [each.action_by_idx(index) for each in gathered for index in range(each.num_actions())]
     except Exception as error:  # the module's own exceptions are of many types
         raise ReportError(f"{path} cannot be read as a report of Nsight Compute: {error}") from error
-    launches = tuple(read_launch(action) for action in actions if action.workload_type() == _workload(module))
+    kernels = [action for action in actions if action.workload_type() == _workload(module)]
+    launches = tuple(read_launch(action) for action in kernels)
     if not launches:
         raise ReportError(f"{path} holds no launch of a kernel: it is empty, cut off, or no report of Nsight Compute")
     reader = f"{_MODULE} {context.get_version()}" if hasattr(context, "get_version") else _MODULE
-    return Profile(schema=PROFILE_SCHEMA, source=path.as_posix(), reader=reader, launches=launches)
+    texts = _find_texts(kernels, launches, path.parent)
+    return Profile(schema=PROFILE_SCHEMA, source=path.as_posix(), reader=reader, launches=launches, texts=texts)
 
 
 def load_module(folders: Sequence[Path] = ()) -> Any:  # noqa: ANN401 - the module has no types
@@ -110,6 +113,22 @@ def read_launch(action: Any) -> ProfiledLaunch:  # noqa: ANN401 - as above
         time_ns=_read_time(action, names),
         code=_read_code(action, names),
     )
+
+
+def _find_texts(actions: Sequence[Any], launches: Sequence[ProfiledLaunch], folder: Path) -> dict[str, ProfiledText]:
+    """Texts by the names that locations have: of the report, of the path that it names, or of the like beside it."""
+    named = {site.location.file for launch in launches for site in launch.sites if site.location is not None}
+    held = {shorten_path(name): text for action in actions for name, text in action.source_files().items()}
+    found: dict[str, ProfiledText] = {}
+    for name in sorted(named):
+        if held.get(name):
+            found[name] = ProfiledText(make_source(name, held[name]).lines, None)
+            continue
+        for path in (Path(name), folder / Path(name).name):
+            with suppress(ArgumentError):
+                found[name] = ProfiledText(read_source(path).lines, shorten_path(str(path)))
+                break
+    return found
 
 
 def _read_time(action: Any, names: frozenset[str]) -> float | None:  # noqa: ANN401 - as above

@@ -33,6 +33,11 @@ def _compare_counts(bound: BoundLaunch, expected: Execution, got: Execution) -> 
     for name in ("issued", "lanes"):
         wrong = np.flatnonzero(getattr(expected, name) != getattr(got, name))
         found += [f"{name} of {bound.kernel.instructions[index].text}" for index in wrong[:3]]
+    for execution in (expected, got):
+        if execution.lengths is None or execution.lengths.sum() != execution.issued.sum():
+            found.append("blocks are not as long as the instructions that were issued")
+    if not np.array_equal(np.asarray(expected.lengths), np.asarray(got.lengths)):
+        found.append("blocks are of other lengths")
     for name in ("faults", "limitations", "blocks_executed"):
         if getattr(expected, name) != getattr(got, name):
             found.append(f"{name}: {getattr(got, name)} instead of {getattr(expected, name)}")

@@ -69,8 +69,29 @@ def test_counts_are_the_same_with_any_budget(kind: str) -> None:
 
 
 def test_a_launch_beyond_the_budget_says_what_it_would_need() -> None:
-    with pytest.raises(MemoryBudgetError, match=r"the 1,000,000 bytes allowed; all of this one takes 16,777,216"):
+    needs = r"the 1,000,000 bytes allowed; all of this one takes 16,777,216, all that are filled 16,777,216"
+    with pytest.raises(MemoryBudgetError, match=needs):
         _execute(SPREAD, ExecutionOptions(memory_bytes=1_000_000))
+
+
+@pytest.mark.parametrize(
+    ("launch", "sample_above", "hint"),
+    [
+        (SPREAD, None, "without --all-blocks"),
+        (SPREAD, 1 << 29, r"ExecutionOptions\(sample_above=0\)"),
+        (SPREAD.replace("arange", "perm(1)"), None, "as a whole: a sample of the blocks would need as much"),
+    ],
+)
+def test_it_says_what_sampling_gives(launch: str, sample_above: int | None, hint: str) -> None:
+    with pytest.raises(MemoryBudgetError, match=hint):
+        _execute(launch, ExecutionOptions(memory_bytes=1_000_000, sample_above=sample_above))
+
+
+def test_a_sample_of_blocks_needs_less_memory() -> None:
+    launch = "gather<<<131072, 128>>>(f32[1<<24], i32[1<<24]=arange, f32[1<<24], step=1)"
+    with pytest.raises(MemoryBudgetError):
+        _execute(launch, ExecutionOptions(memory_bytes=40 << 20, sample_above=None))
+    assert _execute(launch, ExecutionOptions(memory_bytes=40 << 20, sample_above=0)).sampling is not None
 
 
 def test_only_what_is_read_of_a_buffer_is_made(tmp_path: Path) -> None:

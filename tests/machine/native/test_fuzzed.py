@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from sectorwise.machine.native.alike import find_alike_registers
 from sectorwise.machine.native.flow import find_flow
+from sectorwise.machine.native.origins import find_reach
 from sectorwise.machine.native.relevance import find_relevant
 from sectorwise.machine.program import decode
 from tools.fuzz_engines import compare, list_indices, list_values
@@ -24,7 +25,8 @@ def test_many_of_the_generated_kernels_have_blocks_that_are_alike() -> None:
     ways = {"alike": 0, "split by tables": 0, "all run": 0}
     for _, bound in list_indices(range(5000, 5096)):
         flow = find_flow(decode(bound.kernel))
-        alike = find_alike_registers(flow, frozenset(find_relevant(flow)), bound)
+        reach = find_reach(flow, bound)
+        alike = find_alike_registers(flow, frozenset(find_relevant(flow, reach)), bound, reach)
         ways["all run" if alike is None else "split by tables" if alike.port.splits else "alike"] += 1
     assert min(ways.values()) >= 2, ways
 

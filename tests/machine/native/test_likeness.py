@@ -17,6 +17,7 @@ from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.machine.likeness import SAME, Extent, Likeness, find_alike, relate
 from sectorwise.machine.native.alike import find_alike_registers
 from sectorwise.machine.native.flow import find_flow
+from sectorwise.machine.native.origins import find_reach
 from sectorwise.machine.native.relevance import find_relevant
 from sectorwise.machine.native_engine import execute_native
 from sectorwise.machine.numpy_algebra import NumpyAlgebra
@@ -213,7 +214,8 @@ def test_blocks_are_compared_along_the_axes_on_which_counts_depend_linearly(
 ) -> None:
     bound = _bind(launch)
     flow = find_flow(decode(bound.kernel))
-    alike = find_alike_registers(flow, frozenset(find_relevant(flow)), bound)
+    reach = find_reach(flow, bound)
+    alike = find_alike_registers(flow, frozenset(find_relevant(flow, reach)), bound, reach)
     assert (None if alike is None else alike.port.strides) == strides
 
 

@@ -58,6 +58,11 @@ def test_sampled_counts_are_near_those_of_all_blocks_and_say_what_they_are() -> 
     assert got.certainty is Certainty.SAMPLED
     assert got.executed == want.executed == 20_000
     assert got.sectors == pytest.approx(want.sectors, rel=0.02)
+    assert whole.lengths is not None
+    assert sampled.lengths is not None
+    assert whole.lengths.sum() == whole.issued.sum()
+    ran = np.flatnonzero(~np.isnan(sampled.lengths))
+    assert ran.tolist() == list(sampled.sampling.blocks)
 
 
 def test_what_all_sampled_blocks_do_alike_is_met_to_the_last_sector() -> None:

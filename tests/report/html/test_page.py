@@ -130,7 +130,7 @@ def test_large_report_is_small() -> None:
     analysis = make_large_analysis()
     begin = time.process_time()
     page = render(analysis)
-    assert time.process_time() - begin < 20
+    assert time.process_time() - begin < 30
     assert len(page.encode()) < 5_000_000
     data = read_data(page)
     assert (len(data["kernels"]), len(data["codes"]), len(data["codes"][0])) == (LAUNCHES, 1, INSTRUCTIONS)

@@ -12,7 +12,8 @@ import numpy as np
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.machine.likeness import ALL_AXES, SAME, Likeness, relate, spoil, take_as_axis
-from sectorwise.machine.native.relevance import guard_of, reached_spaces
+from sectorwise.machine.native.flow import sees_others
+from sectorwise.machine.native.relevance import guard_of
 from sectorwise.machine.native.trace import BLOCK_SPECIALS, LANE_SPECIALS, VECTOR_SPECIALS
 from sectorwise.machine.registers import PREDICATE, UNIFORM, UNIFORM_PREDICATE
 from sectorwise.machine.special import special_registers
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.binding import BoundLaunch
-    from sectorwise.counting.request import Access, Space
+    from sectorwise.counting.request import Access
     from sectorwise.machine.native.flow import Flow
+    from sectorwise.machine.native.origins import Part, Reach
     from sectorwise.machine.native.relevance import Guard
     from sectorwise.machine.native.trace import Marks
     from sectorwise.machine.program import Step
@@ -42,9 +44,6 @@ STRIDES = (1, 32, 64, 256, 1024, 4096)
 
 _FEWEST_STEPS = 8
 """An axis with fewer steps than this is not worth a stride."""
-
-_SEES_OTHERS = frozenset({"SHFL", "LDSM", "MOVM"})
-"""Opcodes that read registers of lanes which do not issue them."""
 
 
 class SpoiledError(Exception):
@@ -155,19 +154,22 @@ class LikenessPort:
     bound: BoundLaunch
     registers: Registers
     strides: Strides
-    mutable: frozenset[Space]
+    reach: Reach
+    mutable: frozenset[Part]
     specials: dict[str, Likeness]
     marks: Mapping[int, Marks]
     splits: dict[Table, None] = field(default_factory=dict)
     guard: Guard | None = None
     holds: Likeness = _PREDICATE
     sees_others: bool = False
+    loads_mutable: bool = False
     writes: bool = True
     algebra: Any = field(default_factory=LikenessAlgebra)
 
     def begin(self, step: Step) -> None:
         """The instruction that reads and writes from now on."""
         self.guard, self.sees_others = guard_of(step), sees_others(step)
+        self.loads_mutable = not self.mutable.isdisjoint(self.reach.loaded(step.instruction.index))
         self.holds = _PREDICATE if self.guard is None else self.registers.read(self.guard[0], None)
 
     def read_slot(self, slot: int) -> Likeness:
@@ -255,7 +257,7 @@ class LikenessPort:
         """What lies at one address in memory that nobody writes is the same for all blocks."""
         decide(address)
         likeness = spoil([address], 32)
-        if reached_spaces(access.space) & self.mutable:
+        if self.loads_mutable:
             likeness = Likeness(spoiled=AXES)
         return [likeness] * max(1, access.width_bytes // 4)
 
@@ -297,11 +299,6 @@ class LikenessPort:
         self.store(access, address, words)
 
 
-def sees_others(step: Step) -> bool:
-    """Whether an instruction reads registers of lanes that do not issue it."""
-    return step.instruction.opcode in _SEES_OTHERS
-
-
 def decide(likeness: Likeness) -> None:
     """A value on which counts depend must be linear, or may be an axis of its own."""
     if take_as_axis(likeness).spoiled:
@@ -320,18 +317,14 @@ class Alike:
     begins: dict[int, Registers]
 
 
-def find_alike_registers(flow: Flow, relevant: frozenset[int], bound: BoundLaunch) -> Alike | None:
+def find_alike_registers(flow: Flow, relevant: frozenset[int], bound: BoundLaunch, reach: Reach) -> Alike | None:
     """How registers differ between the blocks of a launch; None where no two blocks are alike."""
     x, y, z = (int(count > 1) for count in bound.launch.grid)
     strides: Strides = (x, y, z)
-    mutable: set[Space] = set()
-    for step in flow.steps():
-        marks = flow.marks[step.instruction.index]
-        if step.instruction.index in relevant and marks.stores is not None:
-            mutable |= reached_spaces(marks.stores)
+    mutable: frozenset[Part] = frozenset().union(*(reach.stored(index) for index in relevant))
     specials = know_specials(bound)
     while any(strides):
-        port = LikenessPort(bound, Registers(), strides, frozenset(mutable), specials, flow.marks)
+        port = LikenessPort(bound, Registers(), strides, reach, mutable, specials, flow.marks)
         try:
             return Alike(port, _follow(flow, relevant, port))
         except SpoiledError as error:

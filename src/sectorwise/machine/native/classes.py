@@ -9,7 +9,7 @@ import numpy as np
 
 from sectorwise.counting.request import Space
 from sectorwise.machine.likeness import find_alike
-from sectorwise.machine.memory import DEFAULT_STACK_BYTES, WINDOW_BYTES
+from sectorwise.machine.memory import WINDOW_BYTES, stack_bytes
 from sectorwise.machine.native.alike import place_blocks
 from sectorwise.machine.native.session import collect, run_blocks
 from sectorwise.machine.native.watch import NEVER_GREATEST, NEVER_LEAST, make_extent
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sectorwise.machine.native.watch import Watch
 
     Blocks = npt.NDArray[np.int64]
+    Lengths = npt.NDArray[np.float64]
 
 _TRIALS = 32
 """So many blocks are run as examples before it is asked whether that is worth it."""
@@ -55,8 +56,13 @@ def run_examples(
     translation: Translation,
     alike: Alike,
     progress: Callable[[int, int], None] | None,
+    lengths: Lengths | None = None,
 ) -> Classes:
-    """Runs one block of each class, and counts it for all of the class; gives back blocks of classes too small."""
+    """Runs one block of each class, and counts it for all of the class; gives back blocks of classes too small.
+
+    Into `lengths` [blocks] go the warp instructions of each block.
+    """
+    sizes = np.array([block.stop - block.start for block in translation.blocks.values()], np.int64)
     total = bound.launch.blocks_total
     issued = np.zeros((len(translation.blocks), 2), np.int64)
     left: list[Blocks] = []
@@ -73,7 +79,10 @@ def run_examples(
             if stop:
                 return Classes(stop, issued, waiting)
             count = int(np.count_nonzero(taken))
-            issued += collect(session, count)
+            counted = collect(session, count)
+            issued += counted
+            if lengths is not None:
+                lengths[waiting[taken]] = counted[:, 0] @ sizes / count
             waiting = waiting[~taken]
             done += count
             examples += 1
@@ -142,7 +151,7 @@ def _find_bounds(bound: BoundLaunch, watch: Watch, least: int, greatest: int) ->
 
 
 def _regions(bound: BoundLaunch, space: Space | None) -> list[tuple[int, int]]:
-    local = max(bound.local_bytes_per_thread, DEFAULT_STACK_BYTES)
+    local = stack_bytes(bound)
     match space:
         case Space.SHARED:
             return [(0, bound.shared_bytes)]

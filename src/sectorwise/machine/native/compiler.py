@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -10,16 +10,22 @@ from sectorwise.cache import make_key, read_entry, write_entry
 
 _AREA = "native"
 _NEEDED_ON_X86 = ("avx2", "fma", "f16c")
+_TUNING_ON_X86 = "+fast-gather"
+"""Where LLVM thinks little of gathers it takes vectors apart, which at level 0 is three times as slow a GEMM."""
 
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The machine that the code is for: its triple, processor, features (`+avx2,...`), and the compiler's release."""
+    """The machine that the code is for: its triple, processor, features (`+avx2,...`), and the compiler's release.
+
+    `level` is that of optimisation: 0 for all but measurements (docs/performance.md, "A second tier").
+    """
 
     triple: str
     processor: str
     features: str
     release: str
+    level: int = 0
 
 
 @lru_cache(maxsize=1)
@@ -35,7 +41,20 @@ def find_host() -> Host | None:
     triple, features = binding.get_process_triple(), binding.get_host_cpu_features()
     if triple.startswith("x86_64") and not all(features.get(name) for name in _NEEDED_ON_X86):
         return None
-    return Host(triple, binding.get_host_cpu_name(), features.flatten(), str(version))
+    wanted = f"{features.flatten()},{_TUNING_ON_X86}" if triple.startswith("x86_64") else features.flatten()
+    return Host(triple, binding.get_host_cpu_name(), wanted, str(version))
+
+
+def restrict_host(host: Host) -> Host:
+    """The same machine as one without AVX-512, to measure what others make of a kernel.
+
+    AMX and AVX10 go with it; the processor is that with which AVX2 began.
+    """
+    dropped = ("avx512", "avx10", "amx", "evex512")
+    features = [
+        f"-{feature[1:]}" if feature[1:].startswith(dropped) else feature for feature in host.features.split(",")
+    ]
+    return replace(host, processor="haswell", features=",".join(features))
 
 
 @dataclass(frozen=True, slots=True)

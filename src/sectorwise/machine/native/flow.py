@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sectorwise.machine.program import Step
 
 _INDIRECT = frozenset({"BRX", "BRXU", "JMX", "JMXU"})
+_SEES_OTHERS = frozenset({"SHFL", "LDSM", "MOVM"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,11 @@ def find_flow(program: Program) -> Flow:
         for step in steps_of(block):
             marks[step.instruction.index] = trace_step(step)
     return Flow(blocks, leads, marks, frozenset(dead_ends))
+
+
+def sees_others(step: Step) -> bool:
+    """Whether an instruction reads registers of lanes that do not issue it."""
+    return step.instruction.opcode in _SEES_OTHERS
 
 
 def is_conditional(step: Step) -> bool:

@@ -18,7 +18,8 @@ def _place(*fields: tuple[str, int, int]) -> tuple[dict[str, int], int]:
     return offsets, -(-at // 256) * 256
 
 
-# What one thread of the host works with. `addresses` and `data` carry what a memory routine takes and gives.
+# What one thread of the host works with. `addresses` and `data` carry what a memory routine takes and gives; the maps
+# say which bytes of shared and local memory were written, where that matters (else they have no bytes).
 CONTEXT, CONTEXT_BYTES = _place(
     ("addresses", LONG_ROW, 256),
     ("others", LONG_ROW, 256),
@@ -70,6 +71,11 @@ CONTEXT, CONTEXT_BYTES = _place(
     ("local_warp_bytes", 8, 8),
     ("unsettled", 8, 8),
     ("watches", 8, 8),
+    ("shared_map", 8, 8),
+    ("shared_map_bytes", 8, 8),
+    ("local_maps", 8, 8),
+    ("local_map", 8, 8),
+    ("local_map_bytes", 8, 8),
 )
 
 # A warp: lanes that have not exited, its groups in order, and the one that runs.
@@ -105,7 +111,8 @@ PATTERN_BYTES = 64 + LONG_ROW
 COPY_PATTERN_BYTES = PATTERN_BYTES + 2 * WORD_ROW
 PATTERN_BITS = 8
 RECENT_BITS = 6
-# `first_*` are the warp and the addresses of the first request of all.
+# `met` is what it met that CUDA leaves undefined (`encounters`); `first_*` are the warp and the addresses of the first
+# request of all.
 SITE = {
     "allocation": 0,
     "number": 8,
@@ -113,6 +120,7 @@ SITE = {
     "touched": 16,
     "first_mask": 20,
     "first_warp": 24,
+    "met": 32,
     "first_addresses": 64,
     "recent": 64 + LONG_ROW,
     "patterns": 64 + LONG_ROW + (4 << RECENT_BITS),
@@ -126,7 +134,7 @@ SCATTERED, CONSECUTIVE, ONE_PLACE = 0, 1, 2
 # destination's place, 32 differences and 32 sizes, and the lanes that issue it.
 LOG_COLUMNS = 4 + LANES
 WIDE_COLUMNS = LOG_COLUMNS + 2 + 2 * LANES
-LOG_ROWS = 4096
+LOG_ROWS = 1 << 14
 
 # Why machine code gives control back.
 WAITS, OUT_OF_FUEL, GAVE_UP = 0, 1, 2

@@ -39,12 +39,13 @@ class Buffers:
     """The buffers of a launch, shared by the threads that hold the lock in turn.
 
     `lazy` says that the kernel only reads them, word by word. `most_bytes` is what they may take (None: any), `made`
-    what they take.
+    what they take. `may_sample` says that where no proof leads a sample of blocks runs, if all are much work.
     """
 
     memory: GlobalMemory
     lazy: bool
     most_bytes: int | None
+    may_sample: bool
     lock: threading.Lock = field(default_factory=threading.Lock)
     parts: dict[int, LazyBuffer] = field(default_factory=dict)
     made: int = 0
@@ -60,7 +61,7 @@ def open_buffer(buffers: Buffers, number: int) -> tuple[npt.NDArray[np.uint8], n
     content = allocation.buffer.contents
     if not buffers.lazy or chunks < _FEWEST_CHUNKS or content.kind == "zeros" or needs_whole(allocation.buffer):
         if buffers.memory.storages[number] is None and content.kind != "zeros":
-            _spend(buffers, allocation, allocation.size_bytes)
+            _spend(buffers, allocation, allocation.size_bytes, whole=True)
         return global_storage(buffers.memory, number).octets, None
     part = LazyBuffer(make_sparse(allocation.size_bytes + _PADDING_BYTES), np.zeros(chunks, np.int32))
     buffers.parts[number] = part
@@ -75,15 +76,23 @@ def make_chunk(buffers: Buffers, number: int, chunk: int) -> None:
     allocation = buffers.memory.allocations[number]
     size = ELEMENT_TYPES[allocation.buffer.dtype].size_bytes
     start, stop = chunk * CHUNK_BYTES, min((chunk + 1) * CHUNK_BYTES, allocation.size_bytes)
-    _spend(buffers, allocation, stop - start)
+    _spend(buffers, allocation, stop - start, whole=False)
     part.octets[start:stop] = materialise(allocation.buffer, start // size, stop // size).view(np.uint8)
     part.made[chunk] = 1
 
 
-def _spend(buffers: Buffers, allocation: Allocation, size: int) -> None:
+def _spend(buffers: Buffers, allocation: Allocation, size: int, *, whole: bool) -> None:
     buffers.made += size
     if buffers.most_bytes is not None and buffers.made > buffers.most_bytes:
+        needed = sum(each.size_bytes for each in buffers.memory.allocations if each.buffer.contents.kind != "zeros")
+        if whole:
+            sampling = "It is made as a whole: a sample of the blocks would need as much"
+        elif buffers.may_sample:
+            sampling = "A sample of the blocks reads less: ExecutionOptions(sample_above=0) takes one"
+        else:
+            sampling = "A sample of the blocks reads less: it is taken without --all-blocks"
         raise MemoryBudgetError(
             f"{allocation.argument}: what the kernel reads of its buffers takes more than the {buffers.most_bytes:,}"
-            f" bytes allowed; all of this one takes {allocation.size_bytes:,}. Allow more with --memory, or pass less"
+            f" bytes allowed; all of this one takes {allocation.size_bytes:,}, all that are filled {needed:,}. "
+            f"Allow more with --memory, or pass less. {sampling}"
         )

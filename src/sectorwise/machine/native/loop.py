@@ -61,6 +61,9 @@ def _open_block(code: Code, block: str) -> None:
     warps = _warp_count(code)
     local = code.value(f"mul i64 {code.load('i64', '%ctx', CONTEXT['local_warp_bytes'])}, {warps}")
     _zero(code, code.load("ptr", "%ctx", CONTEXT["locals"]), local)
+    _zero(code, code.load("ptr", "%ctx", CONTEXT["shared_map"]), code.load("i64", "%ctx", CONTEXT["shared_map_bytes"]))
+    marks = code.value(f"mul i64 {code.load('i64', '%ctx', CONTEXT['local_map_bytes'])}, {warps}")
+    _zero(code, code.load("ptr", "%ctx", CONTEXT["local_maps"]), marks)
     masks = code.load("ptr", "%ctx", CONTEXT["full_masks"])
     with code.count(warps) as number:
         warp = _warp(code, number)
@@ -110,8 +113,9 @@ def _run_warp(code: Code, block: str, number: str) -> str:
     code.store(
         "ptr", code.at(code.load("ptr", "%ctx", CONTEXT["threads_special"]), special), "%ctx", CONTEXT["special"]
     )
-    local = code.value(f"mul i64 {number}, {code.load('i64', '%ctx', CONTEXT['local_warp_bytes'])}")
-    code.store("ptr", code.at(code.load("ptr", "%ctx", CONTEXT["locals"]), local), "%ctx", CONTEXT["local"])
+    for own, all_of, size in (("local", "locals", "local_warp_bytes"), ("local_map", "local_maps", "local_map_bytes")):
+        offset = code.value(f"mul i64 {number}, {code.load('i64', '%ctx', CONTEXT[size])}")
+        code.store("ptr", code.at(code.load("ptr", "%ctx", CONTEXT[all_of]), offset), "%ctx", CONTEXT[own])
     code.store("i64", 1, "%ctx", CONTEXT["unsettled"])
     steps, limit = code.load("i64", warp, WARP["steps"]), code.load("i64", "%ctx", CONTEXT["limit"])
     left = code.value(f"sub i64 {limit}, {steps}")

@@ -23,8 +23,17 @@ from sectorwise.machine.native.layout import (
     STORED,
     WORD_ROW,
 )
-from sectorwise.machine.native.moves import GATHER, LONGS, MOVES, POINTERS, VECTOR, data_row, move_lane, words_of
+from sectorwise.machine.native.moves import (
+    LONGS,
+    MOVES,
+    VECTOR,
+    data_row,
+    move_lane,
+    note_lost,
+    words_of,
+)
 from sectorwise.machine.native.requests import booleans, first_of, lane_of, spread
+from sectorwise.machine.native.written import write_written_routine
 
 WINDOW_BYTES = 1 << 24
 ARGUMENTS = "ptr %ctx, ptr %site, i32 %mask"
@@ -43,38 +52,14 @@ def write_memory_routine(name: str) -> str:
             return _write_lanes(name, operation, int(width)).text()
         case ["local", operation, width]:
             return _write_local_lanes(name, operation, int(width)).text()
-        case ["constant"]:
-            return _CONSTANT
+        case ["written", *_]:
+            return write_written_routine(name)
         case ["watch"]:
             return _write_watch().text()
         case ["give_up"]:
             return _write_give_up().text()
         case _:
             raise AssertionError(name)
-
-
-_CONSTANT = f"""define internal {VECTOR} @constant(ptr %ctx, ptr %bank, i32 %size, {VECTOR} %offsets, i32 %mask) \
-noinline {{
-entry:
-  %room = sub i32 %size, 4
-  %one = insertelement {VECTOR} poison, i32 %room, i64 0
-  %limit = shufflevector {VECTOR} %one, {VECTOR} poison, {VECTOR} zeroinitializer
-  %far = icmp ugt {VECTOR} %offsets, %limit
-  %far_mask = bitcast <32 x i1> %far to i32
-  %bad = and i32 %far_mask, %mask
-  %wrong = icmp ne i32 %bad, 0
-  br i1 %wrong, label %up, label %on
-up:
-  call void @give_up(ptr %ctx)
-  ret {VECTOR} zeroinitializer
-on:
-  %active = bitcast i32 %mask to <32 x i1>
-  %wide = zext {VECTOR} %offsets to {LONGS}
-  %places = getelementptr i8, ptr %bank, {LONGS} %wide
-  %result = {GATHER}({POINTERS} %places, i32 1, <32 x i1> %active, {VECTOR} zeroinitializer)
-  ret {VECTOR} %result
-}}
-"""
 
 
 def _write_watch() -> Code:
@@ -275,6 +260,10 @@ def _write_lanes(name: str, operation: str, width: int) -> Code:
             code.run("chunks", f"ptr %ctx, ptr {found}, i64 {offset}, i64 {end}")
         host = code.value(f"add i64 {code.load('i64', found, ALLOCATION['host'])}, {offset}")
         move_lane(code, operation, width, lane, [code.value(f"inttoptr i64 {host} to ptr")] * words_of(width), 4)
+        if operation == "store":
+            code.store("i64", host, code.at(code.at("%ctx", CONTEXT["others"]), lane, "i64"))
+    if operation == "store":
+        note_lost(code, code.load(LONGS, "%ctx", CONTEXT["others"], 64), width)
     code.give()
     return code
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sectorwise.machine.native.layout import CONTEXT, LANES, WORD_ROW
+from sectorwise.machine.encounters import COLLIDED
+from sectorwise.machine.native.layout import CONTEXT, LANES, SITE, WORD_ROW
 from sectorwise.machine.native.requests import booleans, first_of, spread
 
 if TYPE_CHECKING:
@@ -84,25 +85,57 @@ def _write_one(code: Code, host: str, width: int) -> None:
         if width < 4:
             narrow = code.value(f"trunc i32 {value} to i{8 * width}")
             code.store(f"i{8 * width}", narrow, host, align=1)
+            value = code.value(f"zext i{8 * width} {narrow} to i32")
         else:
             code.store("i32", value, host, 4 * word, 4)
+        kept = spread(code, "i32", value)
+        _note_collision(code, code.value(f"icmp ne {VECTOR} {_stored(code, word, width)}, {kept}"))
+
+
+def _stored(code: Code, word: int, width: int) -> str:
+    """What each lane stores of a word, the bytes of narrow ones alone."""
+    value = code.load(VECTOR, data_row(code, word))
+    return value if width >= 4 else code.value(f"and {VECTOR} {value}, splat (i32 {(1 << 8 * width) - 1})")
+
+
+def _note_collision(code: Code, rivals: str) -> None:
+    """Notes at the site that some active lane finds another value than its own where it has just stored it."""
+    lanes = code.value(f"and i32 {code.value(f'bitcast <{LANES} x i1> {rivals} to i32')}, %mask")
+    with code.when(code.value(f"icmp ne i32 {lanes}, 0")):
+        note_encounter(code, COLLIDED)
+
+
+def note_encounter(code: Code, flag: int) -> None:
+    """Adds to what the site has met."""
+    met = code.load("i32", "%site", SITE["met"])
+    code.store("i32", code.value(f"or i32 {met}, {flag}"), "%site", SITE["met"])
+
+
+def _places_of_words(code: Code, hosts: str, width: int) -> list[str]:
+    """Host addresses of each of the words that lanes access, i64."""
+    return [
+        code.value(f"add {LONGS} {hosts}, splat (i64 {4 * word})") if word else hosts for word in range(words_of(width))
+    ]
+
+
+def _gather_words(code: Code, pointers: str, inside: str, width: int) -> str:
+    """A word of each active lane; zero in the others."""
+    value = code.value(f"{GATHER}({POINTERS} {pointers}, i32 1, <{LANES} x i1> {inside}, {VECTOR} zeroinitializer)")
+    # Buffers have room behind them, so that whole words can be read.
+    return value if width >= 4 else code.value(f"and {VECTOR} {value}, splat (i32 {(1 << 8 * width) - 1})")
 
 
 def _gather(code: Code, hosts: str, width: int) -> None:
     """Each active lane's words from its own address (host addresses, i64)."""
     inside = booleans(code, "%mask")
-    for word in range(words_of(width)):
-        place = code.value(f"add {LONGS} {hosts}, splat (i64 {4 * word})") if word else hosts
+    for word, place in enumerate(_places_of_words(code, hosts, width)):
         pointers = code.value(f"inttoptr {LONGS} {place} to {POINTERS}")
-        value = code.value(f"{GATHER}({POINTERS} {pointers}, i32 1, <{LANES} x i1> {inside}, {VECTOR} zeroinitializer)")
-        if width < 4:
-            # Buffers have room behind them, so that whole words can be read.
-            value = code.value(f"and {VECTOR} {value}, splat (i32 {(1 << 8 * width) - 1})")
-        code.store(VECTOR, value, data_row(code, word))
+        code.store(VECTOR, _gather_words(code, pointers, inside, width), data_row(code, word))
 
 
 def _scatter(code: Code, hosts: str, width: int) -> None:
     """Each active lane's words to its own address; the highest lane wins."""
+    inside = booleans(code, "%mask")
     if width < 4:
         code.store(LONGS, hosts, "%ctx", CONTEXT["others"], 64)
         with code.lanes("%mask") as lane:
@@ -110,13 +143,19 @@ def _scatter(code: Code, hosts: str, width: int) -> None:
             narrow = code.value(f"trunc i32 {value} to i{8 * width}")
             host = code.value(f"inttoptr i64 {first_of(code, 'i64', 'others', lane)} to ptr")
             code.store(f"i{8 * width}", narrow, host, align=1)
-        return
-    inside = booleans(code, "%mask")
-    for word in range(words_of(width)):
-        place = code.value(f"add {LONGS} {hosts}, splat (i64 {4 * word})") if word else hosts
+    for word, place in enumerate(_places_of_words(code, hosts, width) if width >= 4 else ()):
         pointers = code.value(f"inttoptr {LONGS} {place} to {POINTERS}")
         value = code.load(VECTOR, data_row(code, word))
         code.do(f"{SCATTER}({VECTOR} {value}, {POINTERS} {pointers}, i32 1, <{LANES} x i1> {inside})")
+    note_lost(code, hosts, width)
+
+
+def note_lost(code: Code, hosts: str, width: int) -> None:
+    """Notes a collision where an active lane does not find what it has just stored (host addresses, i64)."""
+    inside = booleans(code, "%mask")
+    for word, place in enumerate(_places_of_words(code, hosts, width)):
+        kept = _gather_words(code, code.value(f"inttoptr {LONGS} {place} to {POINTERS}"), inside, width)
+        _note_collision(code, code.value(f"icmp ne {VECTOR} {_stored(code, word, width)}, {kept}"))
 
 
 def move_lane(code: Code, operation: str, width: int, lane: str, places: list[str], stride: int) -> None:

@@ -15,7 +15,7 @@ from sectorwise.machine.native.lazy import Buffers
 from sectorwise.machine.native.loop import ENTRY, write_loop
 from sectorwise.machine.native.routines import find_routines
 from sectorwise.machine.native.session import collect, measure_session, open_session
-from sectorwise.machine.native.threads import count_threads, run_shares, split_blocks
+from sectorwise.machine.native.threads import Meter, count_threads, run_shares, split_blocks
 from sectorwise.machine.native.translate import translate
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.site_sums import merge_counter
@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from sectorwise.counting.request import Access
     from sectorwise.machine.batch import Tally
     from sectorwise.machine.native.alike import Alike
     from sectorwise.machine.native.compiler import Host, Library
     from sectorwise.machine.native.flow import Flow
+    from sectorwise.machine.native.origins import Reach
     from sectorwise.machine.native.session import Session
     from sectorwise.machine.native.translate import Translation
     from sectorwise.machine.program import Program, Step
@@ -41,14 +43,17 @@ if TYPE_CHECKING:
 class Plan:
     """How to run a kernel: `relevant` are the instructions that compute values, None for all.
 
-    `doubts` are memory instructions of which it is not certain that they do what they do here, and why.
+    `reach` says which parts of memory instructions touch. `doubts` are memory instructions of which it is not certain
+    that they do what they do here, and why; `assumes` says that there may be more.
     """
 
     program: Program
     flow: Flow
     host: Host
     relevant: frozenset[int] | None
+    reach: Reach
     doubts: Mapping[int, int] = field(default_factory=dict)
+    assumes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ def build_code(tally: Tally, plan: Plan, alike: Alike | None) -> tuple[Translati
     """Machine code; with `alike` it also watches what blocks have in common."""
     banks = {bank: len(content) for bank, content in tally.bound.banks.items()}
     translation = translate(plan.program, plan.flow, banks, plan.relevant, alike)
-    return translation, load(build(make_module(translation), plan.host, 0), (ENTRY,))
+    return translation, load(build(make_module(translation), plan.host, plan.host.level), (ENTRY,))
 
 
 def make_module(translation: Translation) -> str:
@@ -84,10 +89,18 @@ def make_module(translation: Translation) -> str:
 
 
 def open_counters(plan: Plan, translation: Translation) -> dict[int, SiteCounter]:
-    """Counters of all memory instructions."""
+    """Counters of all memory instructions; those with equal accesses remember together what patterns cost."""
     accesses = {step.instruction.index: step.access for step in plan.flow.steps()}
-    found = ((index, accesses[index]) for index in translation.sites)
-    return {index: SiteCounter(index, access) for index, access in found if access is not None}
+    memos: dict[Access, dict[bytes, npt.NDArray[np.int64]]] = {}
+    counters = {}
+    for index in translation.sites:
+        access = accesses[index]
+        if access is not None:
+            counters[index] = SiteCounter(index, access)
+            # Whether counts of the others are exact hangs on the pattern, and is not in the memo.
+            if access.operation is not Operation.ASYNC_COPY and access.space is not Space.GENERIC:
+                counters[index].memo = memos.setdefault(access, {})
+    return counters
 
 
 def open_crew(tally: Tally, plan: Plan, code: tuple[Translation, Library], blocks: int) -> Crew:
@@ -109,7 +122,9 @@ def open_buffers(tally: Tally, plan: Plan) -> Buffers:
     lazy = relevant is not None and not any(
         step.instruction.index in relevant and _moves_otherwise(step) for step in plan.flow.steps()
     )
-    return Buffers(tally.global_memory, lazy, tally.options.memory_bytes)
+    return Buffers(
+        tally.global_memory, lazy, tally.options.memory_bytes, may_sample=tally.options.sample_above is not None
+    )
 
 
 def _moves_otherwise(step: Step) -> bool:
@@ -125,7 +140,11 @@ def count_blocks(crew: Crew, blocks: Blocks, report: Callable[[int], None] | Non
     sessions = crew.sessions[: len(shares)]
     for session in sessions:
         session.counters = open_counters(crew.plan, crew.translation)
-    stop, session = run_shares(sessions, shares, report)
+    meter = None
+    if crew.tally.lengths is not None:
+        sizes = np.array([block.stop - block.start for block in crew.translation.blocks.values()], np.int64)
+        meter = Meter(crew.tally.lengths, sizes)
+    stop, session = run_shares(sessions, shares, report, meter)
     check_stop(crew.tally, session, stop)
     counted = Counted(open_counters(crew.plan, crew.translation), np.zeros((len(crew.translation.blocks), 2), np.int64))
     for session in sessions:

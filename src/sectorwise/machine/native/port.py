@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.native.layout import CONTEXT, SITE_BYTES, WORD_ROW
-from sectorwise.machine.native.specials import read_lane_special
-from sectorwise.machine.native.trace import BLOCK_SPECIALS, LAUNCH_SPECIALS, VECTOR_SPECIALS
-from sectorwise.machine.native.unsupported import UnsupportedError
+from sectorwise.machine.native.specials import read_special
+from sectorwise.machine.native.unsupported import UnsupportedError, require_plain
 from sectorwise.machine.native.updates import choose_fold, update_in_rounds
 from sectorwise.machine.native.values import LANES, Kind, Operand
 from sectorwise.machine.native.watch import likeness_of
 from sectorwise.machine.native.writer import VECTOR, Writer
+from sectorwise.machine.native.written import choose_written_routine
 from sectorwise.machine.registers import BARRIER, PREDICATE, UNIFORM, UNIFORM_PREDICATE
 from sectorwise.machine.sites import COPY_PERIOD_BYTES
 
@@ -46,9 +46,10 @@ class BlockState:
 class LlvmPort:
     """`Port` that writes code. `offsets` places slots in a warp's state; `sites` numbers memory instructions.
 
-    `sized` are copies with a source size of their own. `group` names the i32 mask of the lanes that issue; `guard` is
-    what the instruction's guard says of each. Where an instruction's values do not matter (`computes` is False), its
-    memory access is counted and checked, no more. `alike` and `watcher` follow how values differ between blocks.
+    `tracked` are memories of which it is noted what was written, `sized` copies with a source size of their own.
+    `group` names the i32 mask of the lanes that issue; `guard` is what the instruction's guard says of each. Where an
+    instruction's values do not matter (`computes` is False), its memory access is counted and checked, no more. `alike`
+    and `watcher` follow how values differ between blocks.
     """
 
     algebra: Algebra[Operand]
@@ -56,6 +57,7 @@ class LlvmPort:
     offsets: dict[int, int]
     sites: dict[int, int]
     banks: dict[int, int]
+    tracked: frozenset[Space] = frozenset()
     sized: set[int] = field(default_factory=set)
     group: str = ""
     guard: Operand | None = None
@@ -68,6 +70,7 @@ class LlvmPort:
     # Registers.
     def read_register(self, index: int, *, uniform: bool = False) -> Operand:
         """Word of a register."""
+        require_plain(index)
         if index == ZERO_REGISTER:
             return self.algebra.word(0)
         return self.read_slot(index + UNIFORM if uniform else index)
@@ -80,6 +83,7 @@ class LlvmPort:
 
     def write_register(self, index: int, value: Operand, *, uniform: bool = False) -> None:
         """Writes a word in the active lanes."""
+        require_plain(index)
         if index != ZERO_REGISTER:
             self._write_slot(index + UNIFORM if uniform else index, value)
 
@@ -210,24 +214,10 @@ class LlvmPort:
 
     def read_special(self, name: str) -> Operand:
         """Word of a special register."""
-        value = self._read_special(name)
+        value = read_special(self.algebra, self.writer.emitter, name)
         if self.alike is None or value.constant is not None:
             return value
         return replace(value, likeness=self.alike.read_special(name))
-
-    def _read_special(self, name: str) -> Operand:
-        emitter = self.writer.emitter
-        if name in VECTOR_SPECIALS:
-            place = emitter.pure(f"getelementptr i8, ptr %special, i64 {WORD_ROW * VECTOR_SPECIALS.index(name)}")
-            return Operand(Kind.WORD, lanes=True, text=emitter.pure(f"load {VECTOR}, ptr {place}, align 128"))
-        if name in LAUNCH_SPECIALS:
-            place = emitter.pure(f"getelementptr i32, ptr %launch, i64 {LAUNCH_SPECIALS.index(name)}")
-            return Operand(Kind.WORD, lanes=False, text=emitter.pure(f"load i32, ptr {place}"))
-        if name in BLOCK_SPECIALS:
-            offset = CONTEXT["block"] + 4 * BLOCK_SPECIALS.index(name)
-            place = emitter.pure(f"getelementptr i8, ptr %ctx, i64 {offset}")
-            return Operand(Kind.WORD, lanes=False, text=emitter.pure(f"load i32, ptr {place}"))
-        return read_lane_special(self.algebra, name)
 
     # Lanes and certainty.
     def active_mask(self) -> str:
@@ -296,6 +286,7 @@ class LlvmPort:
             raise UnsupportedError("an atomic of this form")
         self._watch(address, access, self.active_mask())
         self._place("addresses", address, wide=access.space is not Space.SHARED)
+        self._note_written(access)
         resolve = self.writer.emitter.require(f"resolve.{access.space}.{size}")
         arguments = f"ptr %ctx, ptr {self._site()}, i32 {self.active_mask()}"
         pending = self.writer.emitter.result(f"call i32 {resolve}({arguments})")
@@ -355,6 +346,17 @@ class LlvmPort:
         if access.operation is not Operation.ASYNC_COPY:
             self._watch(address, access, self.active_mask())
         self._place("addresses", address, wide=access.space in (Space.GLOBAL, Space.GENERIC))
+        self._note_written(access)
+        self._call(routine, more)
+
+    def _note_written(self, access: Access) -> None:
+        """Marks what is about to be written, or looks whether what is about to be read was."""
+        assert self.step is not None  # noqa: S101 - narrows the type
+        routine = choose_written_routine(self.step.instruction, access, self.tracked) if self.computes else None
+        if routine is not None:
+            self._call(routine)
+
+    def _call(self, routine: str, more: str = "") -> None:
         emitter = self.writer.emitter
         arguments = f"ptr %ctx, ptr {self._site()}, i32 {self.active_mask()}"
         emitter.effect(f"call void {emitter.require(routine)}({arguments}{more})")

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sectorwise.counting.request import Operation, Space
+from sectorwise.counting.request import Operation
 from sectorwise.machine.registers import BARRIER
 
 if TYPE_CHECKING:
     from sectorwise.machine.native.flow import Flow
+    from sectorwise.machine.native.origins import Part, Reach
     from sectorwise.machine.native.trace import Marks
     from sectorwise.machine.program import Step
 
@@ -28,25 +29,18 @@ def guard_of(step: Step) -> Guard | None:
     return None if step.guard_slot is None else (step.guard_slot, step.guard_negated)
 
 
-def reached_spaces(space: Space) -> set[Space]:
-    """Spaces whose memory an access of one may touch."""
-    if space is Space.GENERIC:
-        return {Space.GLOBAL, Space.SHARED, Space.LOCAL, Space.GENERIC}
-    return {space, Space.GENERIC}
-
-
-def find_relevant(flow: Flow) -> set[int]:
+def find_relevant(flow: Flow, reach: Reach) -> set[int]:
     """Instructions whose values matter for counts."""
     relevant: set[int] = set()
-    spaces: set[Space] = set()
+    parts: set[Part] = set()
     while True:
-        before = (len(relevant), len(spaces))
-        _search(flow, relevant, spaces)
-        if (len(relevant), len(spaces)) == before:
+        before = (len(relevant), len(parts))
+        _search(flow, reach, relevant, parts)
+        if (len(relevant), len(parts)) == before:
             return relevant
 
 
-def _search(flow: Flow, relevant: set[int], spaces: set[Space]) -> None:
+def _search(flow: Flow, reach: Reach, relevant: set[int], parts: set[Part]) -> None:
     """Backwards along the flow graph, to a fixed point."""
     begins: dict[int, set[Need]] = {start: set() for start in flow.blocks}
     before: dict[int, list[int]] = {start: [] for start in flow.blocks}
@@ -61,20 +55,25 @@ def _search(flow: Flow, relevant: set[int], spaces: set[Space]) -> None:
         if block.terminator is not None:
             needs |= {(slot, None) for slot in flow.marks[block.terminator.instruction.index].reads}
         for step in reversed(block.steps):
-            _pass(step, flow.marks[step.instruction.index], needs, relevant, spaces)
+            index = step.instruction.index
+            is_read = not parts.isdisjoint(reach.stored(index))
+            if _pass(step, flow.marks[index], needs, relevant, is_read=is_read):
+                parts |= reach.loaded(index)
         if not needs <= begins[start]:
             begins[start] |= needs
             waiting.extend(before[start])
 
 
-def _pass(step: Step, marks: Marks, needs: set[Need], relevant: set[int], spaces: set[Space]) -> None:
-    """What matters before an instruction, from what matters behind it."""
+def _pass(step: Step, marks: Marks, needs: set[Need], relevant: set[int], *, is_read: bool) -> bool:
+    """What matters before an instruction, from what matters behind it; `is_read` says that what it stores matters.
+
+    Gives whether what it loads matters, and may be written.
+    """
     guard = guard_of(step)
     matters = step.is_control or any(
         slot in marks.writes and not (guard is not None and other == (guard[0], not guard[1])) for slot, other in needs
     )
-    if marks.stores is not None and marks.stores in spaces:
-        matters = True
+    matters |= is_read
     is_barrier = any(slot >= BARRIER for slot in marks.writes)
     if not is_barrier:
         needs -= {need for need in needs if need[0] in marks.writes and (guard is None or need[1] == guard)}
@@ -85,13 +84,12 @@ def _pass(step: Step, marks: Marks, needs: set[Need], relevant: set[int], spaces
     if matters:
         relevant.add(step.instruction.index)
         needs |= {(slot, guard) for slot in marks.reads}
-        # Nothing may be stored to what LDG.CONSTANT reads as long as the kernel runs (PTX ISA, ld.global.nc).
-        if marks.loads is not None and not (step.access is not None and "CONSTANT" in step.access.modifiers):
-            spaces |= reached_spaces(marks.loads)
     elif step.access is not None:
         decides = marks.reads if step.access.operation is Operation.ASYNC_COPY else set(step.address_slots)
         needs |= {(slot, guard) for slot in decides}
     else:
-        return
+        return False
     if guard is not None:
         needs.add((guard[0], None))
+    # Nothing may be stored to what LDG.CONSTANT reads as long as the kernel runs (PTX ISA, ld.global.nc).
+    return matters and not (step.access is not None and "CONSTANT" in step.access.modifiers)

@@ -8,6 +8,7 @@ from sectorwise.machine.algebra import Rounding
 from sectorwise.machine.native.exchanges import write_exchange_routine
 from sectorwise.machine.native.groups import write_group_routine
 from sectorwise.machine.native.memory import write_memory_routine
+from sectorwise.machine.native.moves import GATHER, LONGS, POINTERS, VECTOR
 from sectorwise.machine.native.requests import write_request_routine
 
 V = "<32 x i32>"
@@ -27,6 +28,29 @@ _PERMUTE = f"""define internal {V} @permute({V} %value, {V} %places) noinline {{
   %result = call {V} @llvm.masked.gather.v32i32.v32p0(<32 x ptr> align 4 %pointers, <32 x i1> splat (i1 true), \
 {V} poison)
   ret {V} %result
+}}
+"""
+
+_CONSTANT = f"""define internal {VECTOR} @constant(ptr %ctx, ptr %bank, i32 %size, {VECTOR} %offsets, i32 %mask) \
+noinline {{
+entry:
+  %room = sub i32 %size, 4
+  %one = insertelement {VECTOR} poison, i32 %room, i64 0
+  %limit = shufflevector {VECTOR} %one, {VECTOR} poison, {VECTOR} zeroinitializer
+  %far = icmp ugt {VECTOR} %offsets, %limit
+  %far_mask = bitcast <32 x i1> %far to i32
+  %bad = and i32 %far_mask, %mask
+  %wrong = icmp ne i32 %bad, 0
+  br i1 %wrong, label %up, label %on
+up:
+  call void @give_up(ptr %ctx)
+  ret {VECTOR} zeroinitializer
+on:
+  %active = bitcast i32 %mask to <32 x i1>
+  %wide = zext {VECTOR} %offsets to {LONGS}
+  %places = getelementptr i8, ptr %bank, {LONGS} %wide
+  %result = {GATHER}({POINTERS} %places, i32 1, <32 x i1> %active, {VECTOR} zeroinitializer)
+  ret {VECTOR} %result
 }}
 """
 
@@ -51,6 +75,8 @@ def _routine(name: str) -> str:
     match name.split("."):
         case ["permute"]:
             return _PERMUTE
+        case ["constant"]:
+            return _CONSTANT
         case ["approximate", function]:
             return _approximate(name, function)
         case ["sum", "float", rounding]:
@@ -75,7 +101,7 @@ def _routine(name: str) -> str:
         ]:
             return write_request_routine(name)
         case [
-            "load" | "store" | "touch" | "find" | "chunks" | "lanes" | "local" | "constant" | "watch" | "give_up",
+            "load" | "store" | "touch" | "find" | "chunks" | "lanes" | "local" | "written" | "watch" | "give_up",
             *_,
         ]:
             return write_memory_routine(name)

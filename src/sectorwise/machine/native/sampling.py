@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sectorwise.counting.patterns import list_distinct
 from sectorwise.machine.execution import Sampling
 from sectorwise.machine.native.alike import place_blocks
 from sectorwise.machine.native.plan import Counted, add_counted, count_blocks, open_counters
@@ -62,7 +63,7 @@ def split_strata(grid: tuple[int, int, int], blocks: Blocks) -> list[Blocks]:
     for axis, count in enumerate(grid):
         ends = (places[:, axis] == 0) + 2 * (places[:, axis] == count - 1)
         keys = 4 * keys + ends
-    return [blocks[keys == key] for key in np.unique(keys)]
+    return [blocks[keys == key] for key in list_distinct(keys)]
 
 
 def spread(blocks: Blocks) -> Blocks:

@@ -10,8 +10,8 @@ import numpy as np
 
 from sectorwise.counting.request import Space
 from sectorwise.machine.execution import FirstRequest
-from sectorwise.machine.memory import DEFAULT_STACK_BYTES, WINDOW_BYTES
-from sectorwise.machine.native.arena import Region, make_region
+from sectorwise.machine.memory import WINDOW_BYTES, stack_bytes
+from sectorwise.machine.native.arena import Region, make_region, make_sparse
 from sectorwise.machine.native.layout import (
     ALLOCATION,
     ALLOCATION_BYTES,
@@ -89,6 +89,7 @@ def open_session(
     session = Session(context, regions, function, order, translation.sized, windows, None, counters, [library], [])
     _fill_geometry(session, bound, warps)
     _fill_memory(session, bound, buffers.memory)
+    _fill_maps(session, bound, translation)
     _fill_sites(session, counters)
     _attach_callbacks(session, buffers)
     context.put(CONTEXT["limit"], "q", step_limit)
@@ -103,7 +104,7 @@ def measure_session(bound: BoundLaunch, translation: Translation, allocations: i
 
 
 def _region_sizes(bound: BoundLaunch, translation: Translation, warps: int, allocations: int) -> dict[str, int]:
-    local = -(-_local_bytes(bound) // 16) * 16 * LANES
+    local = -(-stack_bytes(bound) // 16) * 16 * LANES
     sizes = {
         "states": translation.state_bytes * warps,
         "warps": WARP_BYTES * warps,
@@ -119,14 +120,12 @@ def _region_sizes(bound: BoundLaunch, translation: Translation, warps: int, allo
         "issued": 16 * len(translation.blocks),
         "full_masks": 4 * warps,
         "watches": WATCH_BYTES * len(translation.watches),
+        "shared_map": bound.shared_bytes + 64 if Space.SHARED in translation.tracked else 0,
+        "local_maps": local * warps + 64 if Space.LOCAL in translation.tracked else 0,
     }
     for bank, content in bound.banks.items():
         sizes[f"bank{bank}"] = len(content) + 64
     return sizes
-
-
-def _local_bytes(bound: BoundLaunch) -> int:
-    return max(bound.local_bytes_per_thread, DEFAULT_STACK_BYTES)
 
 
 def _fill_geometry(session: Session, bound: BoundLaunch, warps: int) -> None:
@@ -159,7 +158,7 @@ def _fill_memory(session: Session, bound: BoundLaunch, memory: GlobalMemory) -> 
         context.put(CONTEXT["banks"] + 8 * bank, "Q", region.address)
     for name in ("shared", "locals", "allocations", "sites", "log", "wide_log"):
         context.put(CONTEXT[name], "Q", regions[name].address)
-    size = _local_bytes(bound)
+    size = stack_bytes(bound)
     context.put(CONTEXT["shared_bytes"], "q", bound.shared_bytes)
     context.put(CONTEXT["local_bytes"], "q", size)
     context.put(CONTEXT["local_start"], "q", WINDOW_BYTES - size)
@@ -173,6 +172,14 @@ def _fill_memory(session: Session, bound: BoundLaunch, memory: GlobalMemory) -> 
     for number, allocation in enumerate(memory.allocations):
         table.put(number * ALLOCATION_BYTES + ALLOCATION["base"], "Q", allocation.base)
         table.put(number * ALLOCATION_BYTES + ALLOCATION["size"], "q", allocation.size_bytes)
+
+
+def _fill_maps(session: Session, bound: BoundLaunch, translation: Translation) -> None:
+    context, row_bytes = session.context, -(-stack_bytes(bound) // 16) * 16 * LANES
+    for name in ("shared_map", "local_maps"):
+        context.put(CONTEXT[name], "Q", session.regions[name].address)
+    context.put(CONTEXT["shared_map_bytes"], "q", bound.shared_bytes if Space.SHARED in translation.tracked else 0)
+    context.put(CONTEXT["local_map_bytes"], "q", row_bytes if Space.LOCAL in translation.tracked else 0)
 
 
 def _fill_sites(session: Session, counters: dict[int, SiteCounter]) -> None:
@@ -197,6 +204,8 @@ def _attach_callbacks(session: Session, buffers: Buffers) -> None:
     def fetch(number: int) -> None:
         with buffers.lock:
             _guarded(session, lambda: _fetch(session, buffers, number))
+            if session.failure:
+                _stand_in(session, buffers.memory, number)
 
     def make(number: int, chunk: int) -> None:
         with buffers.lock:
@@ -226,6 +235,13 @@ def _fetch(session: Session, buffers: Buffers, number: int) -> None:
     session.regions["allocations"].put(entry + ALLOCATION["made"], "Q", 0 if made is None else made.ctypes.data)
 
 
+def _stand_in(session: Session, memory: GlobalMemory, number: int) -> None:
+    """Zeros in place of a buffer that could not be made: machine code reads on to where it looks whether to stop."""
+    zeros = make_sparse(memory.allocations[number].size_bytes + 64)
+    session.keep.append(zeros)
+    session.regions["allocations"].put(number * ALLOCATION_BYTES + ALLOCATION["host"], "Q", zeros.ctypes.data)
+
+
 def empty_logs(session: Session) -> None:
     """Counts what the logs hold."""
     for name, used, columns in (("log", "log_used", LOG_COLUMNS), ("wide_log", "wide_used", WIDE_COLUMNS)):
@@ -244,6 +260,12 @@ def run_blocks(session: Session, first: int, last: int) -> int:
     if session.failure:
         raise session.failure[0]
     return session.context.get(CONTEXT["stop"], "i")
+
+
+def count_instructions(session: Session, sizes: npt.NDArray[np.int64]) -> int:
+    """Warp instructions that blocks have issued since the last `collect`; `sizes` are those of each basic block."""
+    issued = session.regions["issued"].view(np.int64, 0, 2 * len(sizes))
+    return int(np.dot(issued[::2].astype(np.int64), sizes))
 
 
 def _find_first(session: Session, counter: SiteCounter, number: int) -> None:
@@ -274,6 +296,7 @@ def collect(session: Session, times: int = 1) -> npt.NDArray[np.int64]:
     for place, index in enumerate(session.order):
         counter = session.counters[index]
         for number in range(SITES_A_REQUEST * place, SITES_A_REQUEST * (place + 1)):
+            counter.met |= session.regions["sites"].get(number * SITE_BYTES + SITE["met"], "i")
             if session.regions["sites"].get(number * SITE_BYTES + SITE["touched"], "i"):
                 _find_first(session, counter, number)
                 logged.append(take_patterns(session.regions["sites"], number, counter.access))

@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sectorwise.counting.request import Operation, Space
+from sectorwise.counting.request import Operation
+from sectorwise.launch.contents import is_assumed
 from sectorwise.machine.effects import destinations
+from sectorwise.machine.encounters import COLLIDED, UNWRITTEN
 from sectorwise.machine.native.flow import steps_of
-from sectorwise.machine.native.relevance import Guard, guard_of, reached_spaces
+from sectorwise.machine.native.relevance import Guard, guard_of
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.taint import INEXACT, ORDERED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from sectorwise.binding import BoundLaunch
     from sectorwise.machine.native.flow import Flow
+    from sectorwise.machine.native.origins import Part, Reach
     from sectorwise.machine.native.trace import Marks
     from sectorwise.machine.program import Step
 
@@ -27,23 +30,22 @@ _ORDERED_LOADS = frozenset({"STRONG", "VOLATILE"})
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One sort of doubt: what makes results doubtful, what makes memory so, and the spaces that are from the start."""
+    """One sort of doubt: what makes results doubtful, what makes memory so, and its parts that are from the start."""
 
     results: Callable[[Marks], bool]
     stores: Callable[[Marks], bool]
-    spaces: frozenset[Space] = frozenset()
+    parts: frozenset[Part] = frozenset()
 
 
-def find_doubts(flow: Flow, bound: BoundLaunch) -> dict[int, int]:
+def find_doubts(flow: Flow, bound: BoundLaunch, reach: Reach) -> dict[int, int]:
     """Memory instructions whose address, guard or way may depend on inexact values or on an order: their flags.
 
     Raises:
         UnsupportedError: one may depend on a value that is not known at all.
     """
-    noisy = any(allocation.buffer.contents.kind == "noise" for allocation in bound.allocations)
-    assumed = frozenset({Space.GLOBAL, Space.GENERIC} if noisy else ())
+    assumed = frozenset(number for number, each in enumerate(bound.allocations) if is_assumed(each.buffer))
     unknown = Source(lambda marks: marks.unknown, lambda _marks: False)
-    decisions = _find_decisions(flow, unknown)
+    decisions = _find_decisions(flow, reach, unknown)
     if decisions:
         text = flow.step_at(min(decisions)).instruction.text
         raise UnsupportedError(f"{text} may depend on a value that is not known")
@@ -51,7 +53,23 @@ def find_doubts(flow: Flow, bound: BoundLaunch) -> dict[int, int]:
     inexact = Source(lambda marks: marks.inexact, lambda marks: marks.inexact, assumed)
     ordered = Source(lambda marks: marks.ordered, lambda marks: marks.stains)
     for flag, source in ((INEXACT, inexact), (ORDERED, ordered)):
-        for index in _find_touched(flow, _find_decisions(flow, source)):
+        for index in _find_touched(flow, _find_decisions(flow, reach, source)):
+            found[index] = found.get(index, 0) | flag
+    return found
+
+
+def find_met_doubts(flow: Flow, reach: Reach, met: Mapping[int, int]) -> dict[int, int]:
+    """As `find_doubts`, for what instructions (by index) have met that CUDA leaves undefined."""
+
+    def marks_of(flag: int) -> set[int]:
+        return {id(flow.marks[index]) for index, flags in met.items() if flags & flag}
+
+    collided, unwritten = marks_of(COLLIDED), marks_of(UNWRITTEN)
+    lost = Source(lambda _marks: False, lambda marks: id(marks) in collided)
+    unset = Source(lambda marks: id(marks) in unwritten, lambda _marks: False)
+    found: dict[int, int] = {}
+    for flag, source, some in ((ORDERED, lost, collided), (INEXACT, unset, unwritten)):
+        for index in _find_touched(flow, _find_decisions(flow, reach, source)) if some else ():
             found[index] = found.get(index, 0) | flag
     return found
 
@@ -75,12 +93,12 @@ def _find_touched(flow: Flow, decisions: set[int]) -> set[int]:
     return touched
 
 
-def _find_decisions(flow: Flow, source: Source) -> set[int]:
+def _find_decisions(flow: Flow, reach: Reach, source: Source) -> set[int]:
     """Instructions that decide by a doubtful value."""
-    doubtful = set(source.spaces)
+    doubtful = set(source.parts)
     while True:
         before = len(doubtful)
-        decisions = _follow(flow, source, doubtful)
+        decisions = _follow(flow, reach, source, doubtful)
         if len(doubtful) == before:
             return decisions
 
@@ -89,8 +107,8 @@ Doubts = dict[int, frozenset[Guard]]
 """Slots that may be in doubt, and the guards under which they are not."""
 
 
-def _follow(flow: Flow, source: Source, doubtful: set[Space]) -> set[int]:
-    """Doubt along the flow graph, to a fixed point; `doubtful` gains the spaces that doubtful values are stored to.
+def _follow(flow: Flow, reach: Reach, source: Source, doubtful: set[Part]) -> set[int]:
+    """Doubt along the flow graph, to a fixed point; `doubtful` gains what doubtful values are stored to.
 
     Gives the instructions that decide by what is in doubt.
     """
@@ -101,9 +119,13 @@ def _follow(flow: Flow, source: Source, doubtful: set[Space]) -> set[int]:
         start = waiting.pop()
         doubts = dict(begins[start])
         for step in steps_of(flow.blocks[start]):
-            marks = flow.marks[step.instruction.index]
-            if _follow_step(step, (marks, source), doubts, doubtful):
-                decisions.add(step.instruction.index)
+            index = step.instruction.index
+            loads_doubt = not doubtful.isdisjoint(reach.loaded(index))
+            decides, stores_doubt = _follow_step(step, (flow.marks[index], source), doubts, loads_doubt=loads_doubt)
+            if decides:
+                decisions.add(index)
+            if stores_doubt:
+                doubtful |= reach.stored(index)
         waiting.extend(successor for successor in flow.leads[start] if _join(begins[successor], doubts))
     return decisions
 
@@ -119,8 +141,8 @@ def _join(known: Doubts, more: Doubts) -> bool:
     return changed
 
 
-def _follow_step(step: Step, sort: tuple[Marks, Source], doubts: Doubts, doubtful: set[Space]) -> bool:
-    """Doubts behind an instruction; says whether it decides by one."""
+def _follow_step(step: Step, sort: tuple[Marks, Source], doubts: Doubts, *, loads_doubt: bool) -> tuple[bool, bool]:
+    """Doubts behind an instruction; says whether it decides by one, and whether what it stores is in doubt."""
     marks, source = sort
     guard = guard_of(step)
 
@@ -132,11 +154,9 @@ def _follow_step(step: Step, sort: tuple[Marks, Source], doubts: Doubts, doubtfu
     guarded = step.guard_slot in doubts and (step.access is not None or step.action is None)
     decided = guarded or any(in_doubt(slot) for slot in decides)
     doubt = any(in_doubt(slot) for slot in marks.reads) or step.guard_slot in doubts
-    doubt |= marks.loads is not None and bool(reached_spaces(marks.loads) & doubtful)
-    if (doubt or source.stores(marks)) and marks.stores is not None:
-        doubtful |= reached_spaces(marks.stores)
+    doubt |= loads_doubt
     _write(marks.writes, guard, doubts, doubt=doubt or source.results(marks))
-    return decided
+    return decided, doubt or source.stores(marks)
 
 
 def _write(writes: set[int], guard: Guard | None, doubts: Doubts, *, doubt: bool) -> None:

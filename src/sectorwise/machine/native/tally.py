@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from sectorwise.counting.patterns import list_distinct
 from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.native.layout import (
     COPY_PATTERN_BYTES,
@@ -39,7 +40,7 @@ def record_log(counters: dict[int, SiteCounter], order: list[int], sized: set[in
     if not len(rows):
         return
     numbers = rows[:, 0]
-    for number in np.unique(numbers):
+    for number in list_distinct(numbers):
         site, space = divmod(int(number), SITES_A_REQUEST)
         own = rows[numbers == number]
         _record(counters[order[site]], own, space, is_sized=order[site] in sized)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sectorwise.machine.native.session import run_blocks
+from sectorwise.machine.native.session import count_instructions, run_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     Blocks = npt.NDArray[np.int64]
 
 BLOCKS_AT_ONCE = 64
+_MEASURED_ALONE = 4096
 _SHOW_EVERY_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Meter:
+    """Where the warp instructions of each block go, `lengths` [blocks], and how many each basic block has, `sizes`."""
+
+    lengths: npt.NDArray[np.float64]
+    sizes: npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -31,6 +40,7 @@ class _Share:
 
     session: Session
     blocks: Blocks
+    meter: Meter | None = None
     done: int = 0
     stop: int = 0
 
@@ -54,14 +64,17 @@ def split_blocks(blocks: Blocks, count: int) -> list[Blocks]:
 
 
 def run_shares(
-    sessions: Sequence[Session], shares: Sequence[Blocks], report: Callable[[int], None] | None
+    sessions: Sequence[Session],
+    shares: Sequence[Blocks],
+    report: Callable[[int], None] | None,
+    meter: Meter | None = None,
 ) -> tuple[int, Session]:
-    """Runs each share in its session; `report` is told the number of blocks done.
+    """Runs each share in its session; `report` is told the number of blocks done, `meter` how long they were.
 
     Gives why the first share that stopped did so (0: all have run), and its session.
     """
     ending = _Ending()
-    parts = [_Share(session, blocks) for session, blocks in zip(sessions, shares, strict=True)]
+    parts = [_Share(session, blocks, meter) for session, blocks in zip(sessions, shares, strict=True)]
     if len(parts) == 1:
         _run_share(parts[0], ending, report)
     else:
@@ -83,11 +96,18 @@ def _run_together(parts: list[_Share], ending: _Ending, report: Callable[[int], 
 
 def _run_share(part: _Share, ending: _Ending, report: Callable[[int], None] | None) -> None:
     runs = np.split(part.blocks, np.flatnonzero(np.diff(part.blocks) != 1) + 1)
+    # Of few blocks each is measured by itself; of many, those that run at once are taken to be equally long.
+    step = 1 if part.meter is not None and part.blocks.size <= _MEASURED_ALONE else BLOCKS_AT_ONCE
+    before = 0
     try:
         for run in runs:
-            for first in range(int(run[0]), int(run[-1]) + 1, BLOCKS_AT_ONCE):
-                last = min(first + BLOCKS_AT_ONCE, int(run[-1]) + 1)
+            for first in range(int(run[0]), int(run[-1]) + 1, step):
+                last = min(first + step, int(run[-1]) + 1)
                 part.stop = run_blocks(part.session, first, last)
+                if part.meter is not None:
+                    after = count_instructions(part.session, part.meter.sizes)
+                    part.meter.lengths[first:last] = (after - before) / (last - first)
+                    before = after
                 if part.stop or ending.asked.is_set():
                     return
                 part.done += last - first

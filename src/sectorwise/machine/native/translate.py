@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import TRUE_PREDICATE
 from sectorwise.machine.native.algebra import LlvmAlgebra
-from sectorwise.machine.native.alike import Registers, sees_others
+from sectorwise.machine.native.alike import Registers
 from sectorwise.machine.native.control import Ending, end_block, read_ending, run_inline_control
-from sectorwise.machine.native.flow import Flow, find_live
+from sectorwise.machine.native.flow import Flow, find_live, sees_others
 from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL, WAITS, WORD_ROW
 from sectorwise.machine.native.port import BlockState, LlvmPort
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.watch import WatchedAlgebra, Watcher
 from sectorwise.machine.native.writer import VECTOR, Writer
+from sectorwise.machine.native.written import find_tracked
 from sectorwise.machine.registers import PREDICATE, UNIFORM_PREDICATE
 
 if TYPE_CHECKING:
+    from sectorwise.counting.request import Space
     from sectorwise.machine.likeness import Form
     from sectorwise.machine.native.alike import Alike
     from sectorwise.machine.native.values import Operand
@@ -36,7 +38,7 @@ class Translation:
     memory instructions (three numbers each), `sized` are the copies with a source size; `state_bytes` is the size of a
     warp's registers, `needed` the routines that the text calls. `watches` are the values whose least and greatest are
     kept, `moves` the forms by which addresses move between blocks, each with the period of
-    its counts.
+    its counts. `tracked` are the memories of which it is noted what was written.
     """
 
     text: str
@@ -47,6 +49,7 @@ class Translation:
     needed: dict[str, None]
     watches: tuple[Watch, ...] = ()
     moves: tuple[tuple[Form, int], ...] = ()
+    tracked: frozenset[Space] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ def translate(
     """
     blocks, leads = flow.blocks, flow.leads
     writer = Writer()
-    port = LlvmPort(LlvmAlgebra(writer), writer, {}, {}, bank_sizes)
+    port = LlvmPort(LlvmAlgebra(writer), writer, {}, {}, bank_sizes, find_tracked(flow, relevant))
     begins_alike: dict[int, Registers] = {}
     if alike is not None:
         begins_alike, port.alike, port.watcher = alike.begins, alike.port, Watcher(writer)
@@ -98,7 +101,17 @@ def translate(
     size = len(port.offsets) * WORD_ROW
     watches = port.watcher or Watcher(writer)
     moves = tuple(watches.moves)
-    return Translation(text, blocks, port.sites, port.sized, size, writer.emitter.needed, tuple(watches.watches), moves)
+    return Translation(
+        text,
+        blocks,
+        port.sites,
+        port.sized,
+        size,
+        writer.emitter.needed,
+        tuple(watches.watches),
+        moves,
+        port.tracked,
+    )
 
 
 def _draft(

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from sectorwise.binary.ir import RETURN_PLACE
 from sectorwise.errors import SectorwiseError
 
 
 class UnsupportedError(SectorwiseError):
     """Something of a launch that machine code does not do; the text says what."""
+
+
+def require_plain(index: int) -> None:
+    """Raises UnsupportedError for what is written as a register and is none: where a function returns to."""
+    if index >= RETURN_PLACE:
+        raise UnsupportedError("where a function returns to")

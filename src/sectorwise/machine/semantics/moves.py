@@ -31,7 +31,7 @@ def do_nothing(_instruction: Instruction) -> Action:
 
 
 def move(instruction: Instruction) -> Action:
-    """MOV, UMOV: a word, or a pair with 64."""
+    """MOV, UMOV, RPCMOV: a word, or a pair with 64."""
     destination, source = instruction.operands[:2]
     if instruction.has("64"):
         read, write = read_long(source, signed=True), write_long(destination)

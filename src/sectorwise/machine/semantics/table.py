@@ -109,6 +109,7 @@ SEMANTICS: Mapping[str, Callable[[Instruction], Action]] = {
     "R2P": predicates.register_to_predicates,
     # Moves.
     "MOV": moves.move,
+    "RPCMOV": moves.move,
     "UMOV": moves.move,
     "SEL": moves.choose,
     "USEL": moves.choose,

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from sectorwise.model.caches.held import hash_homes, put_back, take_stock
 from sectorwise.model.caches.lines import COUNT_OF_BITS, LINE_BYTES, SECTORS_IN_LINE, Role, hash_lines
 from sectorwise.model.caches.sets import CacheSet, Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from sectorwise.model.caches.held import Held
     from sectorwise.model.caches.lines import Hint, Lines
     from sectorwise.model.caches.placement import Placement
     from sectorwise.model.caches.window import Window
@@ -28,8 +30,6 @@ _HALVES: Final = frozenset({3, 12})
 
 PAIR_BYTES: Final = 256
 """What a hint may ask for at most: the line and its neighbour."""
-
-_HOME_SALT: Final = 0x5555
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +95,16 @@ class L2Result:
     first: Flow
     second: Flow
     dirty_sectors: float
+    held: Held
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What a launch does after its window: blocks that are not followed, in windows, and then the `last` that are."""
+
+    windows: float
+    last: Window | None
+    placement: Placement | None
 
 
 @dataclass(slots=True)
@@ -110,14 +120,22 @@ class _State:
 
 
 def simulate_l2(
-    window: Window, placement: Placement, roles: Mapping[int, Role], setup: L2Setup, *, warmed_by: float | None = None
+    window: Window,
+    placement: Placement,
+    roles: Mapping[int, Role],
+    setup: L2Setup,
+    *,
+    warmed_by: float | None = None,
+    before: Held | None = None,
+    find_rest: Callable[[Flow], Rest] | None = None,
 ) -> L2Result:
     """Let all blocks of the window ask for a sample of the lines, chosen by hash, in the order of time.
 
-    The L2 is empty at first; or, with `warmed_by`, has seen the same window before, and so many times its second half
-    as further blocks, which touch lines of their own.
+    The L2 is empty at first, or has what it had `before`; or, with `warmed_by`, has seen the same window before, and so
+    many times its second half as further blocks, which touch lines of their own. `find_rest` says, from what the second
+    half moved, what follows the window: it changes what is held at the end, and nothing else.
     """
-    parts = 1
+    parts = 1 if before is None else before.parts
     while window.count_lines() / parts > MOST_EVENTS:
         parts *= 2
     lines = window.gather(np.arange(window.blocks), lambda line: hash_lines(line) % parts == 0)
@@ -125,12 +143,21 @@ def simulate_l2(
     halves = [[CacheSet(setup.ways, setup.proven_ways) for _ in range(sets)] for _ in range(setup.halves)]
     near = placement.group * setup.halves // (placement.group.max() + 1)
     state = _State(setup, sets, halves, placement.group.tolist(), near.tolist(), Flow())
+    if before is not None:
+        put_back(halves, before, parts)
     if warmed_by is not None:
-        _, before = _play(state, _order(lines, placement), roles, window.blocks)
-        _push(state, warmed_by * (sum(before.kept_reads.values()) + before.kept_writes))
+        _, earlier = _play(state, _order(lines, placement), roles, window.blocks)
+        _push(state, warmed_by * (sum(earlier.kept_reads.values()) + earlier.kept_writes))
     first, second = _play(state, _order(lines, placement), roles, window.blocks)
     dirty = sum(COUNT_OF_BITS[bits] for half in halves for each in half for bits in each.list_dirty())
-    return L2Result(_scale(first, parts), _scale(second, parts), float(dirty * parts))
+    if find_rest is not None:
+        rest = find_rest(_scale(second, parts))
+        kept = sum(second.kept_reads.values()) + second.kept_writes
+        _push(state, 2 * rest.windows * kept, second.dirtied / kept if kept else 0.0)
+        if rest.last is not None and rest.placement is not None:
+            lines = rest.last.gather(np.arange(rest.last.blocks), lambda line: hash_lines(line) % parts == 0)
+            _play(state, _order(lines, rest.placement), roles, rest.last.blocks)
+    return L2Result(_scale(first, parts), _scale(second, parts), float(dirty * parts), take_stock(halves, parts))
 
 
 def _play(
@@ -142,7 +169,11 @@ def _play(
     in_l1: dict[tuple[int, int], tuple[int, int]] = {}
     asked: dict[tuple[int, int], list[int]] = {}
     fetched_at: dict[int, int] = {}
-    for instruction, line, sectors, tick, sm, home, block in events:
+    played = list(events)
+    owners: dict[int, int] = {}
+    for _, line, *_, block in played:
+        owners[line] = min(block, owners.get(line, block))
+    for instruction, line, sectors, tick, sm, home, block in played:
         flow = state.flow = first if 2 * block < blocks else second
         role = roles[instruction]
         loads = role is Role.CACHED_LOAD or role is Role.BYPASSING_LOAD
@@ -161,8 +192,11 @@ def _play(
             group = state.groups[sm]
             near = state.near[sm]
             _add(flow.read, instruction, COUNT_OF_BITS[wanted] * _merge(asked, setup, (group, line), tick, wanted))
+            if line not in fetched_at:
+                # Blocks that run beside each other: what is new is the first block's, whichever comes to it first.
+                state.flow = first if 2 * owners[line] < blocks else second
             missed = _look_up(state, instruction, line, wanted, home, near)
-            _add(flow.missed, instruction, missed)
+            _add(state.flow.missed, instruction, missed)
             if missed and setup.fetch_of(instruction) == PAIR_BYTES:
                 # The neighbour is asked for by halves, and the L2 counts a sector for each.
                 _add(flow.read, instruction, 2)
@@ -174,13 +208,14 @@ def _play(
     return first, second
 
 
-def _push(state: _State, sectors: float) -> None:
-    """Let so many sectors of lines that nobody asks for again pass through all sets alike."""
+def _push(state: _State, sectors: float, dirty_share: float = 0.0) -> None:
+    """Let so many sectors of lines that nobody asks for again pass through all sets alike, a part of them written."""
     lines = round(sectors / SECTORS_IN_LINE / state.sets / state.setup.halves)
     for half in state.halves:
         for each in half:
             for number in range(min(lines, state.setup.ways)):
-                each.add(-1 - number)
+                entry, _ = each.add(-1 - number)
+                entry.dirty = 15 if int((number + 1) * dirty_share) > int(number * dirty_share) else 0
 
 
 def _order(lines: Lines, placement: Placement) -> Iterator[tuple[int, int, int, int, int, int, int]]:
@@ -192,7 +227,7 @@ def _order(lines: Lines, placement: Placement) -> Iterator[tuple[int, int, int, 
         lines.sectors[order].tolist(),
         ticks[order].tolist(),
         placement.sm[lines.block[order]].tolist(),
-        hash_lines(lines.line[order] ^ _HOME_SALT).tolist(),
+        hash_homes(lines.line[order]).tolist(),
         lines.block[order].tolist(),
         strict=True,
     )
@@ -220,6 +255,29 @@ def _scale(flow: Flow, parts: int) -> Flow:
         kept_writes=flow.kept_writes * parts,
         dirtied=flow.dirtied * parts,
         dram_written=flow.dram_written * parts,
+    )
+
+
+def extrapolate(first: Flow, second: Flow, rest: float) -> Flow:
+    """The first half of the window, and the second as often as it takes: it stands for all blocks that follow."""
+
+    def join(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
+        return {i: one.get(i, 0.0) + other.get(i, 0.0) * (1 + rest) for i in {*one, *other}}
+
+    return Flow(
+        asked=join(first.asked, second.asked),
+        filled=join(first.filled, second.filled),
+        read=join(first.read, second.read),
+        missed=join(first.missed, second.missed),
+        waited=join(first.waited, second.waited),
+        crossed=join(first.crossed, second.crossed),
+        kept_reads=join(first.kept_reads, second.kept_reads),
+        dram_read=join(first.dram_read, second.dram_read),
+        dram_lone=join(first.dram_lone, second.dram_lone),
+        stored=first.stored + second.stored * (1 + rest),
+        kept_writes=first.kept_writes + second.kept_writes * (1 + rest),
+        dirtied=first.dirtied + second.dirtied * (1 + rest),
+        dram_written=first.dram_written + second.dram_written * (1 + rest),
     )
 
 

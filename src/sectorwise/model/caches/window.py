@@ -13,7 +13,7 @@ from sectorwise.machine.numpy_engine import open_tally, run_blocks
 from sectorwise.model.caches.lines import MOST_LINES, SECTORS_IN_LINE, Lines, count_warps, record_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     import numpy.typing as npt
 
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 MOST_INSTRUCTIONS: Final = 1_500_000
 """Warp instructions executed to see a window: less than a second."""
+
+MOST_LAST_INSTRUCTIONS: Final = 4 * MOST_INSTRUCTIONS
+"""Warp instructions executed to see what the last blocks leave behind."""
+
+FILLS: Final = 1.25
+"""Times the L2's size that the last blocks bring, where so many can be followed: sets fill unevenly."""
 
 MOST_BLOCKS: Final = 4_096
 """Blocks whose place is looked up one by one where they are taken to be alike."""
@@ -40,11 +46,11 @@ LATE_REQUESTS: Final = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The first `blocks` of a launch. Where they were executed `lines` are theirs and `shifts` is None.
+    """The first `blocks` of a launch, or its last.
 
-    Otherwise `lines` are those of one block, and those of block b lie `shifts[b, s]` sectors further on for the
-    instruction that `slots` maps to s: int64 [blocks, slots]. `issued` int64 [instructions]: how many warps of the
-    window issued each.
+    Where they were executed `lines` are theirs and `shifts` is None. Otherwise `lines` are those of one block, and
+    those of block b lie `shifts[b, s]` sectors further on for the instruction that `slots` maps to s: int64
+    [blocks, slots]. `issued` int64 [instructions]: how many warps of the window issued each.
     """
 
     blocks: int
@@ -76,6 +82,18 @@ class Window:
         if touched.size * shifts.size > MOST_DISTINCT:
             return touched.size * shifts.size
         return np.unique(touched[:, None] + shifts[None, :]).size
+
+    def count_all_distinct(self, instructions: Iterable[int]) -> int | None:
+        """Sectors that these instructions touch together; None where not all lines are known."""
+        lines = self.lines
+        if self.shifts is not None or not lines.complete:
+            return None
+        rows = np.isin(lines.instruction, list(instructions))
+        keys = np.unique(lines.line[rows] << SECTORS_IN_LINE | lines.sectors[rows])
+        line, bits = keys >> SECTORS_IN_LINE, (keys & 15).astype(np.uint8)
+        begins = np.flatnonzero(np.diff(line, prepend=-1))
+        together = np.bitwise_or.reduceat(bits, begins) if line.size else bits
+        return int(np.unpackbits(together).sum())
 
     def gather(
         self, blocks: npt.NDArray[np.int64], keep: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
@@ -156,15 +174,30 @@ def open_window(
     wanted = min(total, wanted_waves * blocks_per_wave)
     affordable = min(MOST_INSTRUCTIONS * total // max(1, instructions), MOST_LINES * total // max(1, lines))
     if affordable >= min(wanted, blocks_per_wave):
-        return _observe(bound, min(wanted, affordable))
+        return observe_blocks(bound, 0, min(wanted, affordable))
     return _place_blocks(bound, min(wanted, MOST_BLOCKS))
 
 
-def _observe(bound: BoundLaunch, blocks: int) -> Window:
-    recorder = record_lines(bound, 0, blocks)
+def observe_blocks(bound: BoundLaunch, first: int, blocks: int) -> Window:
+    """The window of so many blocks from `first` on, executed; they count from 0 in it."""
+    recorder = record_lines(bound, first, blocks)
     tally = open_tally(_leave_noise_out(bound), ExecutionOptions(observers=(recorder,)))
-    run_blocks(tally, 0, blocks)
-    return Window(blocks, recorder.close(), tally.issued)
+    run_blocks(tally, first, blocks)
+    lines = recorder.close()
+    return Window(blocks, replace(lines, block=(lines.block - first).astype(np.int32)), tally.issued)
+
+
+def observe_last(bound: BoundLaunch, issued: int, window: Window, blocks_to_fill: float) -> Window | None:
+    """The last blocks of a launch, enough to fill the L2 if these can be followed; None where the window has them all.
+
+    Nor are blocks followed that are too long for more than a wave of them: what the last ones leave is not known then.
+    """
+    total = bound.launch.blocks_total
+    affordable = MOST_LAST_INSTRUCTIONS * total // max(1, issued)
+    blocks = min(total - window.blocks, affordable, int(np.ceil(FILLS * blocks_to_fill)))
+    if blocks <= 0 or window.shifts is not None:
+        return None
+    return observe_blocks(bound, total - blocks, blocks)
 
 
 def _leave_noise_out(bound: BoundLaunch) -> BoundLaunch:

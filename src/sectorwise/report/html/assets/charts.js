@@ -79,11 +79,11 @@ function trafficCard(kernel) {
     svg.append(label(xs[number] + 58, above ? middle - half - 4 : middle + half + 11, amount(flow), { "text-anchor": "middle", class: "strong" }));
   });
   band(reads, 42, "ideal", true);
-  band(writes, 84, "excess", false);
+  band(writes, 84, "stored", false);
   ["DRAM", "L2", "L1", "lanes"].forEach((name, number) => {
     svg.append(s("rect", { x: xs[number], y: 16, width: 14, height: 94, rx: 3, fill: "var(--ink-2)", opacity: 0.55 }), label(number === 0 ? 0 : number === 3 ? W : xs[number] + 7, 10, name, { "text-anchor": number === 0 ? "start" : number === 3 ? "end" : "middle" }));
   });
-  svg.append(s("rect", { x: 0, y: 127, width: 9, height: 9, rx: 1.5, class: "ideal", opacity: 0.6 }), label(14, 135, "read →"), s("rect", { x: 60, y: 127, width: 9, height: 9, rx: 1.5, class: "excess", opacity: 0.6 }), label(74, 135, "← stored"), label(W, 135, `L1 hits ${percent(loads ? moved.l1_hit_sectors / loads : null)}`, { "text-anchor": "end" }));
+  svg.append(s("rect", { x: 0, y: 127, width: 9, height: 9, rx: 1.5, class: "ideal", opacity: 0.6 }), label(14, 135, "read →"), s("rect", { x: 60, y: 127, width: 9, height: 9, rx: 1.5, class: "stored", opacity: 0.6 }), label(74, 135, "← stored"), label(W, 135, `L1 hits ${percent(loads ? moved.l1_hit_sectors / loads : null)}`, { "text-anchor": "end" }));
   return card("Traffic", `${moved.certainty}, ${nameCaches(moved)}`, svg, say(`All accesses together need ${amount(needed)} and move ${amount(asked)} in sectors.`));
 }
 

@@ -33,7 +33,7 @@ export function drawSource(kernel, data, metric, address) {
     const numbers = pieces ? pieces.map((_, at) => at + 1) : [...kernel.lines.values()].filter((line) => line.file === file).map((line) => line.line).sort((a, b) => a - b);
     const rows = numbers.map((number) => drawLine(kernel, file, number, pieces ? pieces[number - 1] : [], { metric, most, address }));
     const longest = pieces ? Math.max(...pieces.map(measure)) : 0;
-    parts.push(...stack(rows, `Source ${file}`, ["4.6em", "var(--heat)", null, "5.5em"], longest));
+    parts.push(...stack(rows, `Source ${file}`, [`calc(${String(numbers.length ? numbers[numbers.length - 1] : 0).length}ch + 22px)`, "var(--heat)", null, "var(--marks)"], longest));
   }
   const without = kernel.lines.get("");
   if (without && without.sites.length) parts.push(h("div", { class: "notice" }, `${without.sites.length} memory instructions have no line: see the SASS view.`));
@@ -103,7 +103,7 @@ export function drawSass(kernel, data, metric, address) {
       h("td", { class: "l" }, place),
     );
   });
-  const widths = ["6.2em", "var(--heat)", metric === "time" ? "0px" : "7.5em", null, "5.5em", "12em"];
+  const widths = ["6.2em", "var(--heat)", metric === "time" ? "0px" : "7.5em", null, "var(--marks)", "12em"];
   const tables = stack(rows, "SASS", widths, Math.max(0, ...kernel.rows.map((row) => row.sass.length)));
   return kernel.whole ? tables : [h("div", { class: "notice" }, "Only the memory instructions are known here."), ...tables];
 }

@@ -46,7 +46,9 @@ function drawNumbers(site) {
   if (site.sectors_local) add("local sectors", site.sectors_local, null);
   if (site.hasWavefronts) {
     add("wavefronts", site.wavefronts, site.wavefronts_ideal);
-    if (site.wavefronts_hardware !== site.wavefronts) add("… in hardware", site.wavefronts_hardware, site.wavefronts_ideal);
+    // What the L1 pipe passes may be less than the ideal: copies around L1 take none of its passes.
+    const { wavefronts_hardware: passes, wavefronts_ideal: ideal } = site;
+    if (passes !== site.wavefronts) add("… in hardware", passes, passes < ideal ? null : ideal);
   }
   const per = (value) => (site.executed ? ratio(value / site.executed) : "–");
   const body = rows.map(({ name, real, ideal }) =>
@@ -93,7 +95,7 @@ export function drawFinding(finding) {
   if (evidence && evidence.ideal !== null) parts.push(drawBars([["is", evidence.real, "b"], ["ideal", evidence.ideal, "a"]], evidence.quantity));
   parts.push(h("p", {}, h("b", {}, "Help: "), finding.advice, "."));
   for (const remedy of finding.remedies) {
-    parts.push(h("h3", {}, `Proven: ${remedy.title}`), drawBars([["before", remedy.before, "b"], ["after", remedy.after, "a"]], remedy.quantity), h("pre", { class: "change", tabindex: "0", "aria-label": "Code of the remedy" }, remedy.change));
+    parts.push(h("h3", {}, `Proven${remedy.proven_on ? ` on ${remedy.proven_on}, not on this one` : ""}: ${remedy.title}`), drawBars([["before", remedy.before, "b"], ["after", remedy.after, "a"]], remedy.quantity), h("pre", { class: "change", tabindex: "0", "aria-label": "Code of the remedy" }, remedy.change));
     for (const refusal of remedy.refused) parts.push(h("p", { class: "quiet small" }, `Not: ${refusal}`));
   }
   return h("section", {}, h("div", { class: "finding" }, parts));

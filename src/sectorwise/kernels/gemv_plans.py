@@ -1,0 +1,216 @@
+"""Turns the arrays of a matrix-vector product, for one to many vectors, into the launch that computes it best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import gcd
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.kernels.plan import KernelPlan, Number, Numbers, Pointer, divide_up
+
+if TYPE_CHECKING:
+    from sectorwise.kernels.arrays import DeviceArray
+    from sectorwise.kernels.plan import Argument
+
+C_TYPES: Final = {"bf16": "bf16", "f16": "f16", "f32": "float", "i8": "signed char", "e4m3": "e4m3", "u4": "nibble"}
+"""Names of element types in the sources; u4 are the packed ones."""
+
+VECTOR_BYTES: Final = 16
+GROUP: Final = 128
+"""Weights of 4 bits that share a scale."""
+
+LOADS: Final = 4
+"""Loads of 16 bytes that a lane has in flight: 64 bytes, so 512 threads of an SM are enough for 32 KiB."""
+
+_TENSOR_BATCH: Final = 3
+"""From so many inputs on a product costs tensor cores less than a float multiply-add each costs."""
+
+_MOST_DEPTH: Final = 1 << 30
+"""Kernels count along the depth in 32 bits."""
+
+_SHARE_X: Final = 16
+"""With so many rows an SM, two of them share each load of x."""
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A product y [batch, rows] = x [batch, depth] W^T, strides in elements; of packed weights W's are in bytes.
+
+    `kind` is the type of x and y, `weights` that of W; `scales` says whether there are some, and `scale_step` how far
+    apart in elements, of rows or of groups.
+    """
+
+    kind: str
+    weights: str
+    batch: int
+    rows: int
+    depth: int
+    x: tuple[int, int]
+    w: tuple[int, int]
+    y: tuple[int, int]
+    x_address: int
+    w_address: int
+    scales: bool = False
+    scale_step: int = 0
+
+
+def describe_product(
+    x: DeviceArray, weights: DeviceArray, out: DeviceArray, scales: DeviceArray | None = None
+) -> Product:
+    """The product of arrays whose shapes fit; x and out may have one axis less. Packed weights are [rows, bytes]."""
+    x_strides, y_strides = ((0, *array.strides)[-2:] for array in (x, out))
+    batch, depth = (1, *x.shape)[-2:]
+    packed = weights.dtype == "u4"
+    return Product(
+        kind=x.dtype,
+        weights=weights.dtype,
+        batch=batch,
+        rows=weights.shape[0],
+        depth=depth,
+        x=(x_strides[0], x_strides[1]),
+        w=(weights.strides[0], weights.strides[1]),
+        y=(y_strides[0], y_strides[1]),
+        x_address=x.operand.address,
+        w_address=weights.operand.address,
+        scales=scales is not None,
+        scale_step=0 if scales is None or (not packed and scales.shape == (1,)) else scales.strides[0],
+    )
+
+
+def plan_product(product: Product, multiprocessors: int) -> KernelPlan | None:
+    """The launch of a product on a GPU of so many SMs, None where nothing is to be computed.
+
+    Operands are called x, weights, scales and y.
+    """
+    if product.rows == 0 or product.batch == 0:
+        return None
+    if not 0 < product.depth < _MOST_DEPTH:
+        return _plan_any(product)
+    if product.weights != product.kind:
+        return _plan_tensor(product, multiprocessors) if _fits_tensor_cores(product) else _plan_any(product)
+    if product.w[1] == product.x[1] == 1:
+        if product.batch >= _TENSOR_BATCH and product.kind != "f32" and _fits_tensor_cores(product):
+            return _plan_tensor(product, multiprocessors)
+        return _plan_rows(product, multiprocessors)
+    if product.w[0] == 1:
+        return _plan_columns(product, multiprocessors)
+    return _plan_any(product)
+
+
+def plan_packing(rows: int, depth: int, strides: tuple[int, int]) -> KernelPlan | None:
+    """The launch that packs weights of a byte each (`from`, strides in bytes) to words [rows, ceil(depth/128) * 16]."""
+    words = divide_up(depth, GROUP) * (GROUP // 8)
+    if rows * words == 0:
+        return None
+    arguments: tuple[Argument, ...] = (
+        *(Pointer("from"), Pointer("to")),
+        *(Number(number) for number in (rows, depth, *strides, words)),
+    )
+    return KernelPlan("gemv_any.cu", "pack_int4", (divide_up(rows * words, 256), 1, 1), (256, 1, 1), arguments)
+
+
+def _item_bytes(dtype: str) -> int:
+    return {"f32": 4, "bf16": 2, "f16": 2}.get(dtype, 1)
+
+
+def _x_begins(product: Product) -> tuple[int, ...]:
+    """Where rows of x begin, in bytes."""
+    item = _item_bytes(product.kind)
+    return product.x_address, product.x[0] * item if product.batch > 1 else 0
+
+
+def _is_aligned(product: Product) -> bool:
+    """Whether every row of W and x begins at a multiple of 16 bytes."""
+    step = product.w[0] * _item_bytes(product.weights) if product.rows > 1 else 0
+    return gcd(VECTOR_BYTES, product.w_address, step, *_x_begins(product)) == VECTOR_BYTES
+
+
+def _fits_tensor_cores(product: Product) -> bool:
+    """Whether 16 bytes of W and eight elements of x are always whole."""
+    if product.x[1] != 1 or product.w[1] != 1 or not _is_aligned(product):
+        return False
+    return product.depth % (8 if product.weights == "u4" else VECTOR_BYTES // _item_bytes(product.weights)) == 0
+
+
+def _plan_tensor(product: Product, multiprocessors: int) -> KernelPlan:
+    format_name, count = {
+        "bf16": ("Plain", 8),
+        "f16": ("Plain", 8),
+        "i8": ("Int8", 16),
+        "e4m3": ("E4m3", 16),
+        "u4": ("Int4", 32),
+    }[product.weights]
+    batch = 8 if product.batch <= 8 else 16
+    blocks = divide_up(product.rows, 8)
+    groups = 1 if blocks <= _SHARE_X * multiprocessors // 2 else 2
+    # Four bits need more registers a load to be unpacked, and twice the work for each byte that is waited for.
+    loads = LOADS // (2 if product.weights == "u4" else groups)
+    chunks = divide_up(product.depth, 4 * count)
+    warps = 8 if blocks > multiprocessors else 16
+    while warps > 1 and warps * loads >= 2 * chunks:
+        warps //= 2
+    scales: Argument = Pointer("scales") if product.scales else Number(0)
+    row_step = product.w[0] * _item_bytes(product.weights) // VECTOR_BYTES
+    arguments = (
+        *(Pointer("weights"), Pointer("x"), scales, Pointer("y")),
+        *(Number(product.rows), Number(product.depth, 4), Number(row_step), Number(product.x[0])),
+        Number(product.scale_step),
+        *(Numbers(product.y), Number(product.batch, 4)),
+    )
+    kernel = f"gemv_tensor<{format_name}, {C_TYPES[product.kind]}, {batch}, {groups}, {loads}, {warps}>"
+    grid = (divide_up(product.rows, 8 * groups), divide_up(product.batch, batch), 1)
+    return KernelPlan("gemv_tensor.cu", kernel, grid, (32 * warps, 1, 1), arguments)
+
+
+def _plan_rows(product: Product, multiprocessors: int) -> KernelPlan:
+    item = _item_bytes(product.kind)
+    width = VECTOR_BYTES if _is_aligned(product) else item
+    batch = next(count for count in (1, 2, 4) if count >= min(product.batch, 4))
+    share = 2 if product.rows >= _SHARE_X * multiprocessors else 1
+    loads = LOADS if batch < 4 or share == 1 else LOADS // 2
+    threads = 256
+    while threads > 32 and threads * loads * width // 2 >= product.depth * item:
+        threads //= 2
+    arguments = (
+        *(Pointer("weights"), Pointer("x"), Pointer("y")),
+        *(Number(product.rows), Number(product.depth, 4), Number(product.w[0]), Number(product.x[0])),
+        *(Numbers(product.y), Number(product.batch, 4)),
+    )
+    kernel = f"gemv_rows<{C_TYPES[product.kind]}, {width}, {batch}, {share}, {loads}>"
+    grid = (divide_up(product.rows, share), divide_up(product.batch, batch), 1)
+    return KernelPlan("gemv.cu", kernel, grid, (threads, 1, 1), arguments)
+
+
+def _plan_columns(product: Product, multiprocessors: int) -> KernelPlan:
+    """W by columns: as few lanes side by side as leave a block for each SM, but no less than a sector of 32 bytes."""
+    item = _item_bytes(product.kind)
+    whole = gcd(VECTOR_BYTES, product.w_address, product.w[1] * item, product.rows * item) == VECTOR_BYTES
+    width = VECTOR_BYTES if whole else item
+    batch = next(count for count in (1, 2, 4) if count >= min(product.batch, 4))
+    per_lane = width // item
+    across = 8 if whole else 32
+    while whole and across > 2 and divide_up(product.rows, across * per_lane) < multiprocessors:
+        across //= 2
+    warps = 16 if batch < 4 and divide_up(product.rows, across * per_lane) <= 2 * multiprocessors else 8
+    arguments = (
+        *(Pointer("weights"), Pointer("x"), Pointer("y")),
+        *(Number(product.rows), Number(product.depth, 4), Number(product.w[1]), Number(product.x[0])),
+        Number(product.x[1]),
+        *(Numbers(product.y), Number(product.batch, 4)),
+    )
+    kernel = f"gemv_columns<{C_TYPES[product.kind]}, {width}, {batch}, {across}, {LOADS}, {warps}>"
+    grid = (divide_up(product.rows, across * per_lane), divide_up(product.batch, batch), 1)
+    return KernelPlan("gemv.cu", kernel, grid, (32 * warps, 1, 1), arguments)
+
+
+def _plan_any(product: Product) -> KernelPlan:
+    scales: Argument = Pointer("scales") if product.scales else Number(0)
+    group = GROUP if product.weights == "u4" else 0
+    arguments = (
+        *(Pointer("weights"), Pointer("x"), scales, Pointer("y")),
+        *(Number(number) for number in (product.rows, product.depth, *product.w)),
+        *(Number(number) for number in (product.x[0], product.x[1], product.scale_step)),
+        *(Numbers(product.y), Number(product.batch, 4), Number(group, 4)),
+    )
+    kernel = f"gemv_any<{C_TYPES[product.weights]}, {C_TYPES[product.kind]}>"
+    return KernelPlan("gemv_any.cu", kernel, (divide_up(product.rows, 8), 1, 1), (256, 1, 1), arguments)

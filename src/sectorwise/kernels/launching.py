@@ -1,0 +1,135 @@
+"""Turns a plan and the addresses of its operands into a launch on a GPU, compiled at first use."""
+
+from __future__ import annotations
+
+import ctypes
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.errors import ArgumentError, DeviceRunError
+from sectorwise.frontends.base import CompileRequest
+from sectorwise.frontends.cuda import CUDA
+from sectorwise.kernels.plan import SOURCES, Pointer, pack
+from sectorwise.verify.driver import Driver, call, load_function, open_driver
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from sectorwise.kernels.arrays import DeviceArray
+    from sectorwise.kernels.plan import KernelPlan
+
+_POINTER_DEVICE: Final = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL of cuda.h
+_CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_* of cuda.h
+_MULTIPROCESSORS: Final = 16  # CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT of cuda.h
+
+
+@cache
+def open_library() -> Driver:
+    """The driver of this machine.
+
+    Raises:
+        DeviceRunError: there is none, or it has no GPU.
+    """
+    try:
+        return open_driver()
+    except DeviceRunError as error:
+        reason = str(error).partition(": ")[0]
+        raise DeviceRunError(f"the kernels run on an NVIDIA GPU, and here is none: {reason}") from None
+
+
+def find_device(address: int) -> int:
+    """The number of the GPU that an address belongs to.
+
+    Raises:
+        DeviceRunError: it is an address of no GPU.
+    """
+    device = ctypes.c_int()
+    call(
+        open_library(),
+        "cuPointerGetAttribute",
+        ctypes.byref(device),
+        ctypes.c_int(_POINTER_DEVICE),
+        ctypes.c_uint64(address),
+    )
+    return device.value
+
+
+def choose_device(arrays: tuple[DeviceArray, ...]) -> int:
+    """The GPU that arrays are on: as one of them says, else as the driver knows their addresses.
+
+    Raises:
+        ArgumentError: they are on several.
+        DeviceRunError: there is no GPU.
+    """
+    known = next((array.device for array in arrays if array.device is not None), None)
+    if known is not None:
+        return known
+    found = {array.name: find_device(array.operand.address) for array in arrays if 0 not in array.shape}
+    if len(set(found.values())) > 1:
+        places = ", ".join(f"{name} on {device}" for name, device in found.items())
+        raise ArgumentError(f"expected arrays on one device, got {places}")
+    return next(iter(found.values()), 0)
+
+
+@cache
+def count_multiprocessors(device: int) -> int:
+    """The SMs of a GPU."""
+    return _read_attribute(device, _MULTIPROCESSORS)
+
+
+def launch(plan: KernelPlan, addresses: Mapping[str, int], device: int, stream: int) -> None:
+    """Put the launch of a plan on a stream; nothing is allocated and nothing waits once its kernel was loaded.
+
+    Raises:
+        CompileError, MissingToolError: the kernel cannot be compiled, at its first use.
+        DeviceRunError: the driver refuses the launch.
+    """
+    function = _load(plan.source, plan.kernel, device, plan.dynamic_shared_bytes)
+    held = []
+    for argument in plan.arguments:
+        if isinstance(argument, Pointer):
+            held.append((addresses[argument.operand] + argument.offset_bytes).to_bytes(8, "little"))
+        else:
+            held.append(pack(argument))
+    buffers = [ctypes.create_string_buffer(value, len(value)) for value in held]
+    table = (ctypes.c_void_p * len(buffers))(*[ctypes.cast(buffer, ctypes.c_void_p) for buffer in buffers])
+    shape = (*plan.grid, *plan.block, plan.dynamic_shared_bytes)
+    with make_current(device):
+        call(open_library(), "cuLaunchKernel", function, *shape, ctypes.c_void_p(stream), table, None)
+
+
+@contextmanager
+def make_current(device: int) -> Iterator[None]:
+    """Have a GPU's primary context current, the one that frameworks use, and afterwards what was current before."""
+    driver = open_library()
+    call(driver, "cuCtxPushCurrent_v2", _retain(device))
+    try:
+        yield
+    finally:
+        call(driver, "cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+
+@cache
+def _retain(device: int) -> ctypes.c_void_p:
+    driver, handle, context = open_library(), ctypes.c_int(), ctypes.c_void_p()
+    call(driver, "cuDeviceGet", ctypes.byref(handle), device)
+    call(driver, "cuDevicePrimaryCtxRetain", ctypes.byref(context), handle)
+    return context
+
+
+def _read_attribute(device: int, attribute: int) -> int:
+    driver, handle, value = open_library(), ctypes.c_int(), ctypes.c_int()
+    call(driver, "cuDeviceGet", ctypes.byref(handle), device)
+    call(driver, "cuDeviceGetAttribute", ctypes.byref(value), attribute, handle)
+    return value.value
+
+
+@cache
+def _load(source: str, kernel: str, device: int, dynamic_shared_bytes: int) -> ctypes.c_void_p:
+    major, minor = (_read_attribute(device, number) for number in (_CAPABILITY_MAJOR, _CAPABILITY_MINOR))
+    made = CUDA.compile(SOURCES / source, CompileRequest(f"sm_{major}{minor}", kernels=(kernel,)))
+    driver, module = open_library(), ctypes.c_void_p()
+    with make_current(device):
+        call(driver, "cuModuleLoadData", ctypes.byref(module), made.cubin)
+        return load_function(driver, module, made.kernel_names.get(kernel, kernel), dynamic_shared_bytes)

@@ -1,0 +1,228 @@
+"""Turns calls with arrays of a GPU into products of weights with vectors, and of matrices.
+
+Sums are in float32; the result has the type of `x`. On tensor cores weights are read once for 16 inputs. A launch is
+put on the current stream of the array's framework, or on `stream`; with `out` nothing is allocated, and a call may be
+captured into a CUDA graph once its kernel has run before. `tests/kernels` holds the kernels to what is said of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from sectorwise.errors import ArgumentError
+from sectorwise.kernels.arrays import check_output, check_together, read_array, rename_type
+from sectorwise.kernels.frameworks import allocate, find_stream
+from sectorwise.kernels.gemv_plans import GROUP, describe_product, plan_packing, plan_product
+from sectorwise.kernels.launching import choose_device, count_multiprocessors, launch
+from sectorwise.kernels.matmul_plans import plan_matmul
+from sectorwise.kernels.plan import divide_up
+
+if TYPE_CHECKING:
+    from sectorwise.kernels.arrays import DeviceArray
+
+_FLOATS: Final = ("bf16", "f16", "f32")
+_HALVES: Final = ("bf16", "f16")
+
+
+def gemv(x: object, weights: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401
+    """The product x W^T, for x [K] or [batch, K] and W [N, K], both bfloat16, float16 or float32; any strides.
+
+    Plan: by rows, batch 1 and 2 (float32: any, four inputs at a time): the threads of a block lie along the depth of
+    one or two rows, 16 sectors a request of 16 ideal, four loads of 16 bytes a row in flight a lane; 1024 x 4096 in
+    bfloat16 is in flight at once, 64 KiB an SM. From batch 3 on, tensor cores: a warp has eight rows, 64 contiguous
+    bytes of each a request, 16 sectors of 16 ideal, straight into the registers that mma reads, 64 KiB in flight an SM.
+    W by columns ([K, N] as stored): lanes lie along N in pairs up to eights, so that there is a block for each SM. Rows
+    at no multiple of 16 bytes are read element by element, other strides by a warp a row.
+
+    Raises:
+        ArgumentError: a type, shape or device does not fit; `out` overlaps an input.
+        DeviceRunError: there is no GPU, or it refused the launch.
+    """
+    given, held = _read_x(x, _FLOATS), read_array("weights", weights)
+    _check_weights(given, held, given.dtype)
+    return _multiply(x, given, held, None, out, stream)
+
+
+def gemv_int8(
+    x: object, weights: object, scales: object, out: object | None = None, *, stream: int | None = None
+) -> Any:  # noqa: ANN401 - as `gemv`
+    """The product x W^T * scales, for W [N, K] of int8, x [K] or [batch, K] of bfloat16 or float16.
+
+    Scales are float32, [N] or [1].
+
+    Plan: as `gemv` on tensor cores, with 16 weights a lane and load, made to pairs of x's type in three instructions a
+    pair or less. Rows of W at no multiple of 16 bytes go by a warp a row.
+
+    Raises:
+        ArgumentError, DeviceRunError: as `gemv`.
+    """
+    return _multiply_scaled(x, weights, scales, out, stream, ("i8",))
+
+
+def gemv_fp8(
+    x: object, weights: object, scales: object, out: object | None = None, *, stream: int | None = None
+) -> Any:  # noqa: ANN401 - as `gemv`
+    """As `gemv_int8` for weights in float8_e4m3fn, or uint8 with their bits; compute capability 8.9 or above.
+
+    Raises:
+        ArgumentError, DeviceRunError: as `gemv`.
+    """
+    return _multiply_scaled(x, weights, scales, out, stream, ("e4m3", "u8"))
+
+
+def gemv_int4(
+    x: object, packed: object, scales: object, out: object | None = None, *, stream: int | None = None
+) -> Any:  # noqa: ANN401 - as `gemv`
+    """The product x W^T, for weights of `pack_int4`, uint8 [N, ceil(K / 128) * 64].
+
+    Scales are of x's type, [ceil(K / 128), N], one for each 128 weights of a row.
+
+    Plan: as `gemv` on tensor cores; 16 bytes of a lane are 32 weights, four lanes have a group of 128 of a row, whose
+    scale is applied to the sum of its products.
+
+    Raises:
+        ArgumentError, DeviceRunError: as `gemv`.
+    """
+    given, held = _read_x(x, _HALVES), read_array("packed", packed)
+    groups = divide_up(given.shape[-1], GROUP)
+    if held.dtype != "u8" or len(held.shape) != 2 or held.shape[1] != groups * (GROUP // 2):
+        raise ArgumentError(
+            f"packed: expected u8 of shape (N, {groups * (GROUP // 2)}), as pack_int4 makes of (N, {given.shape[-1]}), "
+            f"got {held.dtype} of shape {held.shape}"
+        )
+    if held.shape[0] > 1 and held.strides != (held.shape[1], 1):
+        raise ArgumentError(f"packed: expected rows one after the other, got strides {held.strides}")
+    factors = read_array("scales", scales)
+    wanted = (groups, held.shape[0])
+    if factors.dtype != given.dtype or factors.shape != wanted:
+        raise ArgumentError(
+            f"scales: expected {given.dtype} of shape {wanted}, got {factors.dtype} of shape {factors.shape}"
+        )
+    if factors.shape[1] > 1 and factors.strides[1] != 1:
+        raise ArgumentError(f"scales: expected scales of neighbouring rows side by side, got strides {factors.strides}")
+    return _multiply(x, given, rename_type(held, "u4"), factors, out, stream)
+
+
+def pack_int4(weights: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401
+    """Weights [N, K] of int8 in -8 to 7 as uint8 [N, ceil(K / 128) * 64], in the order that `gemv_int4` reads.
+
+    What is below -8 or above 7 is clipped.
+
+    Raises:
+        ArgumentError, DeviceRunError: as `gemv`.
+    """
+    held = read_array("weights", weights)
+    if held.dtype != "i8" or len(held.shape) != 2:
+        raise ArgumentError(f"weights: expected i8 of shape (N, K), got {held.dtype} of shape {held.shape}")
+    rows, depth = held.shape
+    shape = (rows, divide_up(depth, GROUP) * (GROUP // 2))
+    result = allocate(weights, shape, "u8") if out is None else out
+    target = read_array("out", result)
+    check_together((held, target))
+    check_output(target, shape, "u8", (held,))
+    _check_packed(target)
+    plan = plan_packing(rows, depth, (held.strides[0], held.strides[1]))
+    if plan is not None:
+        addresses = {"from": held.operand.address, "to": target.operand.address}
+        handle = find_stream(weights) if stream is None else stream
+        launch(plan, addresses, choose_device((held, target)), handle)
+    return result
+
+
+def matmul(a: object, b: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401
+    """The product of matrices A [m, k] and B [k, n], both bfloat16 or both float16; either may lie by columns.
+
+    Plan: 128 x 128 of the result a block (64 x 128 where such are fewer than SMs), three stages of 64 of the depth by
+    asynchronous copies of 16 bytes: 16 sectors a request of 16 ideal, whole lines of shared memory; ldmatrix from
+    pieces at swizzled columns, 4 wavefronts of 4 ideal; mma.sync, not wgmma so far. A byte from L2 is used in 64
+    operations, where the ridge is 113; eight tiles below each other share what is read. Operands whose lines begin at
+    no multiple of 16 bytes, or have no whole pieces of 16, go through a plain tile of 16 x 16.
+
+    Raises:
+        ArgumentError, DeviceRunError: as `gemv`.
+    """
+    left, right = read_array("a", a), read_array("b", b)
+    if left.dtype not in _HALVES or len(left.shape) != 2:
+        raise ArgumentError(f"a: expected bf16 or f16 of shape (m, k), got {left.dtype} of shape {left.shape}")
+    if right.dtype != left.dtype or len(right.shape) != 2 or right.shape[0] != left.shape[1]:
+        raise ArgumentError(
+            f"b: expected {left.dtype} of shape ({left.shape[1]}, n), as a has {left.shape[1]} columns, "
+            f"got {right.dtype} of shape {right.shape}"
+        )
+    shape = (left.shape[0], right.shape[1])
+    result = allocate(a, shape, left.dtype) if out is None else out
+    target = read_array("out", result)
+    check_together((left, right, target))
+    check_output(target, shape, left.dtype, (left, right))
+    if 0 in shape:
+        return result
+    device = choose_device((left, right, target))
+    plan = plan_matmul(left, right, target, count_multiprocessors(device))
+    if plan is not None:
+        addresses = {"a": left.operand.address, "b": right.operand.address, "c": target.operand.address}
+        launch(plan, addresses, device, find_stream(a) if stream is None else stream)
+    return result
+
+
+def _check_packed(target: DeviceArray) -> None:
+    if target.operand.address % 4 or (target.shape[0] > 1 and target.strides != (target.shape[1], 1)):
+        raise ArgumentError(
+            f"out: expected rows one after the other from a multiple of 4 bytes, got strides {target.strides}"
+        )
+
+
+def _read_x(x: object, kinds: tuple[str, ...]) -> DeviceArray:
+    given = read_array("x", x)
+    if given.dtype not in kinds or len(given.shape) not in {1, 2}:
+        raise ArgumentError(
+            f"x: expected {', '.join(kinds)} of shape (K,) or (batch, K), got {given.dtype} of shape {given.shape}"
+        )
+    return given
+
+
+def _check_weights(x: DeviceArray, weights: DeviceArray, *kinds: str) -> None:
+    depth = x.shape[-1]
+    if weights.dtype not in kinds or len(weights.shape) != 2 or weights.shape[1] != depth:
+        raise ArgumentError(
+            f"weights: expected {' or '.join(kinds)} of shape (N, {depth}), as x has {depth} elements, "
+            f"got {weights.dtype} of shape {weights.shape}"
+        )
+
+
+def _multiply_scaled(
+    x: object, weights: object, scales: object, out: object | None, stream: int | None, kinds: tuple[str, ...]
+) -> Any:  # noqa: ANN401 - an array of the framework
+    given, held, factors = _read_x(x, _HALVES), read_array("weights", weights), read_array("scales", scales)
+    _check_weights(given, held, *kinds)
+    rows = held.shape[0]
+    if factors.dtype != "f32" or factors.shape not in {(rows,), (1,)}:
+        raise ArgumentError(
+            f"scales: expected f32 of shape ({rows},) or (1,), got {factors.dtype} of shape {factors.shape}"
+        )
+    return _multiply(x, given, rename_type(held, kinds[0]), factors, out, stream)
+
+
+def _multiply(
+    x: object,
+    given: DeviceArray,
+    weights: DeviceArray,
+    scales: DeviceArray | None,
+    out: object | None,
+    stream: int | None,
+) -> Any:  # noqa: ANN401 - an array of the framework
+    shape = (*given.shape[:-1], weights.shape[0])
+    result = allocate(x, shape, given.dtype) if out is None else out
+    target = read_array("out", result)
+    inputs = (given, weights) if scales is None else (given, weights, scales)
+    check_together((*inputs, target))
+    check_output(target, shape, given.dtype, inputs)
+    if 0 in shape:
+        return result
+    device = choose_device((*inputs, target))
+    plan = plan_product(describe_product(given, weights, target, scales), count_multiprocessors(device))
+    if plan is not None:
+        addresses = {"x": given.operand.address, "weights": weights.operand.address, "y": target.operand.address}
+        if scales is not None:
+            addresses["scales"] = scales.operand.address
+        launch(plan, addresses, device, find_stream(x) if stream is None else stream)
+    return result

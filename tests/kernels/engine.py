@@ -1,0 +1,142 @@
+"""Turns plans of kernels and arrays of the host into what the kernels leave in them, executed without a GPU."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sectorwise.binary.cubin import read_cubin
+from sectorwise.binding import bind
+from sectorwise.device import load_device
+from sectorwise.frontends.base import CompileRequest
+from sectorwise.frontends.cuda import CUDA
+from sectorwise.kernels.plan import SOURCES, Operand, Pointer, pack
+from sectorwise.launch.config import Argument, BufferArgument, BytesArgument, Contents, LaunchConfig, PointerArgument
+from sectorwise.machine.engine import execute
+from sectorwise.machine.execution import ExecutionOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sectorwise.binary.ir import Kernel
+    from sectorwise.binding import BoundLaunch
+    from sectorwise.kernels.plan import KernelPlan
+
+Array = npt.NDArray[Any]
+FAMILIES = {
+    "copy.cu": (
+        "copy_bytes<16, 4>",
+        "copy_bytes<4, 4>",
+        "copy_bytes<1, 4>",
+        "copy_strided<16, 2, unsigned int>",
+        "copy_strided<2, 4, unsigned int>",
+        "copy_strided<4, 4, unsigned int>",
+    ),
+    "transpose.cu": (
+        *(f"transpose_vectors<{item}, {8 if item == 1 else 16}>" for item in (1, 2, 4, 8, 16)),
+        *(f"transpose_elements<{item}>" for item in (1, 2, 4, 8)),
+    ),
+    "gemv.cu": (
+        *("gemv_rows<bf16, 16, 1, 1, 4>", "gemv_rows<bf16, 16, 1, 2, 4>", "gemv_rows<f16, 16, 2, 1, 4>"),
+        *("gemv_rows<float, 16, 4, 1, 4>", "gemv_rows<bf16, 2, 1, 1, 4>", "gemv_rows<bf16, 2, 4, 1, 4>"),
+        *(
+            "gemv_columns<bf16, 16, 1, 2, 4, 16>",
+            "gemv_columns<float, 16, 4, 2, 4, 8>",
+            "gemv_columns<f16, 2, 2, 32, 4, 16>",
+        ),
+    ),
+    "gemv_any.cu": (
+        *("gemv_any<bf16, bf16>", "gemv_any<signed char, f16>", "gemv_any<e4m3, f16>", "gemv_any<nibble, bf16>"),
+        "pack_int4",
+    ),
+    "gemv_tensor.cu": (
+        *("gemv_tensor<Plain, bf16, 8, 1, 4, 8>", "gemv_tensor<Plain, f16, 16, 1, 4, 4>"),
+        *("gemv_tensor<Plain, bf16, 16, 1, 4, 1>", "gemv_tensor<Plain, bf16, 8, 1, 4, 1>"),
+        *(f"gemv_tensor<{form}, {kind}, 8, 1, 4, 1>" for form in ("Int8", "E4m3") for kind in ("bf16", "f16")),
+        *("gemv_tensor<Int4, bf16, 8, 1, 2, 1>", "gemv_tensor<Int4, f16, 16, 1, 2, 4>"),
+    ),
+    "matmul.cu": (
+        *("matmul_tensor<bf16, 64, true, true>", "matmul_tensor<f16, 64, false, false>", "matmul_any<bf16>"),
+        *("matmul_tensor<bf16, 128, true, false>", "matmul_tensor<bf16, 64, false, true>"),
+    ),
+    "records.cu": tuple(
+        f"{kernel}<{item}, {fields}, {move}>"
+        for kernel in ("records_to_arrays", "arrays_to_records")
+        for item, fields, move in ((1, 8, 16), (2, 16, 16), (4, 12, 16), (4, 12, 4), (4, 3, 16), (16, 6, 16))
+    ),
+}
+"""Kernels that tests execute, by source."""
+_H200 = load_device("h200")
+
+
+def place(array: Array, address: int = 512) -> Operand:
+    """An array of NumPy as an operand at an address; its memory's beginning lies at a multiple of 512."""
+    return Operand(address, array.shape, array.strides, array.itemsize)
+
+
+@cache
+def compile_kernels(source: str, kernels: tuple[str, ...]) -> dict[str, Kernel]:
+    """Kernels of one source of the package for an H200, by the names that plans give them."""
+    made = CUDA.compile(SOURCES / source, CompileRequest("sm_90", kernels=kernels))
+    found = {kernel.name: kernel for kernel in read_cubin(made.cubin, source).kernels}
+    return {name: found[made.kernel_names.get(name, name)] for name in kernels}
+
+
+def find_kernel(source: str, kernel: str) -> Kernel:
+    """The kernel of a plan; compiled and read with those that are tested beside it, which costs as much as one."""
+    together = FAMILIES.get(source, ())
+    return compile_kernels(source, together if kernel in together else (kernel,))[kernel]
+
+
+def bind_plan(plan: KernelPlan, memories: Mapping[str, Array], offsets: Mapping[str, int]) -> BoundLaunch:
+    """The launch of a plan: the memory of each operand, and how far into it, in bytes, the operand begins."""
+    kernel = find_kernel(plan.source, plan.kernel)
+    arguments: list[Argument] = []
+    seen: set[str] = set()
+    for argument in plan.arguments:
+        match argument:
+            case Pointer(operand=name) if name in seen:
+                arguments.append(PointerArgument(name, 0))
+            case Pointer(operand=name):
+                seen.add(name)
+                memory = memories[name].view(np.uint8).reshape(-1)
+                arguments.append(BufferArgument("u8", memory.size, Contents("array", array=memory), name))
+            case _:
+                arguments.append(BytesArgument(pack(argument)))
+    launch = LaunchConfig(plan.kernel, plan.grid, plan.block, plan.dynamic_shared_bytes, tuple(arguments))
+    bound = bind(kernel, launch, _H200)
+    bank = bytearray(bound.banks[0])
+    for parameter, argument in zip(kernel.parameters, plan.arguments, strict=True):
+        if isinstance(argument, Pointer):
+            at = kernel.parameter_base + parameter.offset_bytes
+            moved = struct.unpack_from("<Q", bank, at)[0] + offsets.get(argument.operand, 0) + argument.offset_bytes
+            struct.pack_into("<Q", bank, at, moved)
+    return replace(bound, banks={**bound.banks, 0: bytes(bank)})
+
+
+def execute_plan(
+    plan: KernelPlan, memories: Mapping[str, Array], offsets: Mapping[str, int] | None = None
+) -> dict[str, npt.NDArray[np.uint8]]:
+    """The bytes of each operand's memory after the launch; nothing outside it was accessed, and all of it is known."""
+    bound = bind_plan(plan, memories, offsets or {})
+    execution = execute(bound, ExecutionOptions())
+    assert execution.faults == ()
+    assert execution.limitations == ()
+    names = [argument.name for argument in bound.launch.arguments if isinstance(argument, BufferArgument)]
+    return {str(name): execution.read_buffer(number) for number, name in enumerate(names)}
+
+
+RUNNERS = [execute_plan]
+"""Who runs plans, the last of them: `tools/kernels_on_device.py` puts a GPU there."""
+
+
+def run_plan(
+    plan: KernelPlan, memories: Mapping[str, Array], offsets: Mapping[str, int] | None = None
+) -> dict[str, npt.NDArray[np.uint8]]:
+    """What a plan leaves in memory, as `execute_plan`."""
+    return RUNNERS[-1](plan, memories, offsets)

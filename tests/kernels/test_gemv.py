@@ -1,0 +1,226 @@
+"""Matrix-vector products, executed, against products in float64 of the same numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from sectorwise.kernels.arrays import DeviceArray
+from sectorwise.kernels.gemv_plans import Product, describe_product, plan_packing, plan_product
+from tests.kernels.engine import place, run_plan
+from tests.kernels.test_movement import distance
+
+Array = npt.NDArray[Any]
+SMS = 132
+STORED = {"bf16": np.uint16, "f16": np.float16, "f32": np.float32, "i8": np.int8, "e4m3": np.uint8, "u4": np.uint8}
+ROUNDING = {"bf16": 2.0**-8, "f16": 2.0**-11, "f32": 2.0**-23}
+
+
+def store(values: Array, kind: str) -> Array:
+    """Numbers in a type's storage, rounded by being cut: what counts is what `read` makes of them."""
+    if kind == "bf16":
+        return (values.astype(np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+    return values.astype(STORED[kind])
+
+
+def read(stored: Array, kind: str) -> npt.NDArray[np.float64]:
+    """The numbers that are stored."""
+    if kind == "bf16":
+        return (stored.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+    if kind == "e4m3":
+        exponent, fraction = (stored >> 3 & 15).astype(np.int64), (stored & 7).astype(np.float64)
+        small = np.ldexp(fraction / 8, -6)
+        size = np.where(exponent == 0, small, np.ldexp(1 + fraction / 8, exponent - 7))
+        return np.where(stored >> 7 == 1, -size, size)
+    return stored.astype(np.float64)
+
+
+def draw(shape: tuple[int, ...], kind: str, seed: int) -> Array:
+    """Random numbers of a type, stored."""
+    random = np.random.default_rng(seed)
+    if kind == "i8":
+        return random.integers(-128, 128, shape).astype(np.int8)
+    if kind == "e4m3":
+        return (random.integers(0, 127, shape) + 128 * random.integers(0, 2, shape)).astype(np.uint8)
+    return store(random.standard_normal(shape), kind)
+
+
+def hold(name: str, view: Array, memory: Array, kind: str) -> tuple[DeviceArray, int]:
+    """A view of memory as an array of a device, and its distance from the beginning."""
+    away = distance(view, memory)
+    return DeviceArray(name, place(view, 512 + away), kind, 0, read_only=False), away
+
+
+def multiply(
+    x: Array, weights: Array, kind: str, weights_kind: str, scales: Array | None = None, y: Array | None = None
+) -> tuple[str, Array, Array]:
+    """Execute y = x W^T; the kernel, its result and what float64 gives, both rounded to nothing."""
+    rows = weights.shape[0]
+    out = np.full((*x.shape[:-1], rows), 77, STORED[kind]) if y is None else y
+    memories, offsets, arrays = {}, {}, {}
+    for name, view, dtype in (("x", x, kind), ("weights", weights, weights_kind), ("y", out, kind)):
+        memory = view if view.base is None else view.base
+        arrays[name], offsets[name] = hold(name, view, memory, dtype)
+        memories[name] = memory
+    scale = None
+    if scales is not None:
+        scale, offsets["scales"] = hold("scales", scales, scales, "f32" if scales.dtype == np.float32 else kind)
+        memories["scales"] = scales
+    product = describe_product(arrays["x"], arrays["weights"], arrays["y"], scale)
+    plan = plan_product(product, SMS)
+    assert plan is not None
+    left = run_plan(plan, memories, offsets)["y"].view(STORED[kind]).reshape(memories["y"].shape)
+    result = np.ndarray(out.shape, STORED[kind], left, offsets["y"], out.strides)
+    return plan.kernel, read(result, kind), read(x, kind)
+
+
+def compare(result: Array, x: Array, weights: Array, kind: str) -> None:
+    """Equal up to what adding floats in any order, and rounding the sum once, may cost."""
+    expected = x @ weights.T
+    size = np.abs(x) @ np.abs(weights).T
+    allowed = ROUNDING[kind] * np.abs(expected) + 2.0**-20 * size
+    assert np.all(np.abs(result - expected) <= allowed), np.max(np.abs(result - expected) / (allowed + 1e-30))
+
+
+@pytest.mark.parametrize(
+    ("kind", "batch", "rows", "depth", "kernel"),
+    [
+        ("bf16", None, 5, 4096, "gemv_rows<bf16, 16, 1, 1, 4>"),
+        ("bf16", None, 2115, 136, "gemv_rows<bf16, 16, 1, 2, 4>"),
+        ("f16", 2, 9, 520, "gemv_rows<f16, 16, 2, 1, 4>"),
+        ("f32", 3, 7, 1028, "gemv_rows<float, 16, 4, 1, 4>"),
+        ("bf16", None, 3, 257, "gemv_rows<bf16, 2, 1, 1, 4>"),
+        ("bf16", 5, 3, 1, "gemv_rows<bf16, 2, 4, 1, 4>"),
+        ("f32", None, 1, 100, "gemv_rows<float, 16, 1, 1, 4>"),
+        ("bf16", 4, 20, 520, "gemv_tensor<Plain, bf16, 8, 1, 4, 8>"),
+        ("f16", 16, 13, 264, "gemv_tensor<Plain, f16, 16, 1, 4, 4>"),
+        ("bf16", 19, 8, 96, "gemv_tensor<Plain, bf16, 16, 1, 4, 1>"),
+    ],
+)
+def test_weights_by_rows(kind: str, batch: int | None, rows: int, depth: int, kernel: str) -> None:
+    x, weights = draw((depth,) if batch is None else (batch, depth), kind, 1), draw((rows, depth), kind, 2)
+    ran, result, given = multiply(x, weights, kind, kind)
+    assert ran == kernel
+    compare(result, given, read(weights, kind), kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "batch", "rows", "depth", "kernel"),
+    [
+        ("bf16", None, 72, 70, "gemv_columns<bf16, 16, 1, 2, 4, 16>"),
+        ("f32", 3, 20, 33, "gemv_columns<float, 16, 4, 2, 4, 8>"),
+        ("f16", 2, 35, 41, "gemv_columns<f16, 2, 2, 32, 4, 16>"),
+    ],
+)
+def test_weights_by_columns(kind: str, batch: int | None, rows: int, depth: int, kernel: str) -> None:
+    x, weights = draw((depth,) if batch is None else (batch, depth), kind, 1), draw((depth, rows), kind, 2)
+    ran, result, given = multiply(x, weights.T, kind, kind)
+    assert ran == kernel
+    compare(result, given, read(weights.T, kind), kind)
+
+
+def test_views_with_gaps_and_any_strides() -> None:
+    x, weights, y = draw((6, 200), "bf16", 1), draw((40, 304), "bf16", 2), np.zeros((7, 90), np.uint16)
+    kernel, result, given = multiply(x[::2, 8:136], weights[3:33, 16:144], "bf16", "bf16", y=y[:6:2, 1:61:2])
+    assert kernel == "gemv_tensor<Plain, bf16, 8, 1, 4, 1>"
+    compare(result, given, read(weights[3:33, 16:144], "bf16"), "bf16")
+    kernel, result, given = multiply(x[0, ::2], weights[:, 100:300:2], "bf16", "bf16")
+    assert kernel == "gemv_any<bf16, bf16>"
+    compare(result, given, read(weights[:, 100:300:2], "bf16"), "bf16")
+
+
+@pytest.mark.parametrize("kind", ["bf16", "f16"])
+@pytest.mark.parametrize("weights_kind", ["i8", "e4m3"])
+def test_weights_of_eight_bits(kind: str, weights_kind: str) -> None:
+    x, weights, scales = draw((3, 208), kind, 1), draw((11, 208), weights_kind, 2), draw((11,), "f32", 3)
+    kernel, result, given = multiply(x, weights, kind, weights_kind, scales)
+    assert kernel == f"gemv_tensor<{'Int8' if weights_kind == 'i8' else 'E4m3'}, {kind}, 8, 1, 4, 1>"
+    compare(result, given, read(weights, weights_kind) * scales[:, None].astype(np.float64), kind)
+
+
+@pytest.mark.parametrize("weights_kind", ["i8", "e4m3"])
+def test_weights_of_eight_bits_of_odd_depth(weights_kind: str) -> None:
+    x, weights, scales = draw((2, 37), "f16", 1), draw((9, 37), weights_kind, 2), draw((1,), "f32", 3)
+    kernel, result, given = multiply(x, weights, "f16", weights_kind, scales)
+    assert kernel.startswith("gemv_any<")
+    compare(result, given, read(weights, weights_kind) * np.float64(scales[0]), "f16")
+
+
+def pack(values: Array) -> Array:
+    """The kernel's packing of weights [rows, depth]."""
+    rows, depth = values.shape
+    to = np.zeros((rows, -(-depth // 128) * 64), np.uint8)
+    plan = plan_packing(rows, depth, (values.strides[0], values.strides[1]))
+    assert plan is not None
+    return run_plan(plan, {"from": values, "to": to})["to"].reshape(to.shape)
+
+
+def unpack(packed: Array, depth: int) -> Array:
+    """Weights [rows, depth] by the format's definition, one after the other."""
+    values = np.zeros((packed.shape[0], packed.shape[1] * 2), np.int64)
+    for at in range(values.shape[1]):
+        chunk, within = divmod(at, 128)
+        piece, within = divmod(within, 32)
+        place, number = divmod(within, 8)
+        bit = 4 * (number // 2) + 16 * (number % 2)
+        byte = packed[:, 64 * chunk + 16 * place + 4 * piece + bit // 8].astype(np.int64)
+        values[:, at] = (byte >> bit % 8 & 15) - 8
+    assert np.all(values[:, depth:] == 0)
+    return values[:, :depth]
+
+
+def test_packing_keeps_every_weight_and_clips() -> None:
+    values = np.random.default_rng(1).integers(-8, 8, (5, 200)).astype(np.int8)
+    np.testing.assert_array_equal(unpack(pack(values), 200), values)
+    values[2, 7:9] = 100, -100
+    assert unpack(pack(values), 200)[2, 7:9].tolist() == [7, -8]
+
+
+@pytest.mark.parametrize(
+    ("kind", "batch", "depth", "kernel"),
+    [
+        ("bf16", 1, 256, "gemv_tensor<Int4, bf16, 8, 1, 2, 1>"),
+        ("f16", 9, 1000, "gemv_tensor<Int4, f16, 16, 1, 2, 4>"),
+        ("bf16", 2, 133, "gemv_any<nibble, bf16>"),
+    ],
+)
+def test_weights_of_four_bits(kind: str, batch: int, depth: int, kernel: str) -> None:
+    rows = 19
+    values = np.random.default_rng(1).integers(-8, 8, (rows, depth)).astype(np.int8)
+    scales, x = draw((-(-depth // 128), rows), kind, 2), draw((batch, depth), kind, 3)
+    ran, result, given = multiply(x, pack(values), kind, "u4", scales)
+    assert ran == kernel
+    compare(result, given, values * np.repeat(read(scales, kind).T, 128, axis=1)[:, :depth], kind)
+
+
+def product(rows: int, depth: int, batch: int, kind: str = "bf16", weights: str = "bf16") -> Product:
+    """A product of contiguous arrays."""
+    return Product(kind, weights, batch, rows, depth, (depth, 1), (depth, 1), (rows, 1), 512, 1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("rows", "depth", "batch", "kernel", "grid", "threads"),
+    [
+        (1024, 4096, 1, "gemv_rows<bf16, 16, 1, 1, 4>", 1024, 128),
+        (4096, 4096, 1, "gemv_rows<bf16, 16, 1, 2, 4>", 2048, 128),
+        (4096, 14336, 1, "gemv_rows<bf16, 16, 1, 2, 4>", 2048, 256),
+        (1024, 4096, 8, "gemv_tensor<Plain, bf16, 8, 1, 4, 16>", 128, 512),
+        (4096, 4096, 16, "gemv_tensor<Plain, bf16, 16, 1, 4, 8>", 512, 256),
+        (28672, 8192, 16, "gemv_tensor<Plain, bf16, 16, 2, 2, 8>", 1792, 256),
+    ],
+)
+def test_which_kernel_for_which_shape(rows: int, depth: int, batch: int, kernel: str, grid: int, threads: int) -> None:
+    plan = plan_product(product(rows, depth, batch), SMS)
+    assert plan is not None
+    assert (plan.kernel, plan.grid, plan.block) == (kernel, (grid, 1, 1), (threads, 1, 1))
+
+
+def test_nothing_is_launched_for_nothing() -> None:
+    assert plan_product(product(0, 8, 1), SMS) is None
+    assert plan_product(product(8, 8, 0), SMS) is None
+    plan = plan_product(product(8, 0, 1), SMS)
+    assert plan is not None
+    assert plan.kernel == "gemv_any<bf16, bf16>"

@@ -1,0 +1,118 @@
+"""Turns a machine with a GPU into the results that benchmarks/kernels/LOG.md waits for, in less than eight minutes.
+
+    python tools/measure_kernels.py -o results
+
+It runs the tests of the kernels on the GPU, times the table of goals beside PyTorch, times other plans of the products
+whose choice is not certain, and verifies the counts of two ladders if Nsight Compute is there. What it writes, at most
+eight files, is packed into `results.tar.gz`. A step that fails is noted in its file, and the next begins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import subprocess
+import sys
+import tarfile
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sectorwise.errors import SectorwiseError
+from sectorwise.kernels.bench import describe_run, measure_case
+from sectorwise.kernels.bench_cases import list_cases
+from sectorwise.kernels.launching import count_multiprocessors, make_current, open_library
+from sectorwise.kernels.plan import divide_up
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from sectorwise.kernels.bench import BenchRow
+    from sectorwise.kernels.bench_cases import BenchCase
+
+ROOT = Path(__file__).parents[1]
+TESTED = ("tests/kernels/test_movement.py", "tests/kernels/test_gemv.py")
+ROWS_PLANS = ((1, 4, 128), (2, 4, 128), (1, 2, 256), (2, 2, 256), (2, 4, 64), (1, 8, 64), (1, 4, 256), (2, 4, 256))
+"""Rows a block, loads a lane, threads: of gemv_rows."""
+
+TENSOR_PLANS = ((1, 4, 8), (1, 2, 8), (1, 2, 16), (2, 2, 8), (2, 1, 8), (2, 2, 16), (1, 4, 4), (1, 1, 8))
+"""Groups of eight rows a warp, loads a lane, warps: of gemv_tensor."""
+
+
+def vary(case: BenchCase) -> Iterator[BenchCase]:
+    """The case with other plans for the same product."""
+    rows = case.shape[0]
+    name, _, inside = case.plan.kernel.partition("<")
+    parts = [part.strip() for part in inside.rstrip(">").split(",")]
+    if name == "gemv_rows":
+        for share, loads, threads in ROWS_PLANS:
+            kernel = f"gemv_rows<{', '.join(parts[:3])}, {share}, {loads}>"
+            grid = (divide_up(rows, share), *case.plan.grid[1:])
+            yield replace(case, plan=replace(case.plan, kernel=kernel, grid=grid, block=(threads, 1, 1)))
+    elif name == "gemv_tensor":
+        for groups, loads, warps in TENSOR_PLANS:
+            kernel = f"gemv_tensor<{', '.join(parts[:3])}, {groups}, {loads}, {warps}>"
+            grid = (divide_up(rows, 8 * groups), *case.plan.grid[1:])
+            yield replace(case, plan=replace(case.plan, kernel=kernel, grid=grid, block=(32 * warps, 1, 1)))
+
+
+def measure(cases: Sequence[BenchCase]) -> list[BenchRow]:
+    """Rows of cases; one that fails is told and left out."""
+    rows = []
+    for case in cases:
+        try:
+            with make_current(0):
+                rows.append(measure_case(open_library(), case))
+            print(f"{rows[-1].name:<38}{rows[-1].kernel:<50}{rows[-1].us:9.2f} us", flush=True)
+        except SectorwiseError as error:
+            print(f"{case.name}: {error}", file=sys.stderr, flush=True)
+    return rows
+
+
+def run(folder: Path, name: str, *command: str, timeout_s: int = 120) -> None:
+    """What a command prints, into a file."""
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=timeout_s, stdin=subprocess.DEVNULL
+        )
+        text = f"{done.stdout}\n{done.stderr}\nexit code {done.returncode}\n"
+    except (OSError, subprocess.TimeoutExpired) as error:
+        text = f"{error}\n"
+    (folder / name).write_text(text, encoding="utf-8")
+
+
+def write_rows(folder: Path, name: str, rows: list[BenchRow]) -> None:
+    """A document of rows."""
+    (folder / name).write_text(json.dumps(describe_run(rows), indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Measure all, and pack it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("-o", "--output", type=Path, default=Path("results"))
+    folder = parser.parse_args().output
+    try:
+        open_library()
+    except SectorwiseError as error:
+        sys.exit(f"error: {error}")
+    folder.mkdir(parents=True, exist_ok=True)
+    on_device = ("-m", "pytest", "-n0", "-q", "-p", "tools.kernels_on_device")
+    run(folder, "tests.txt", sys.executable, *on_device, *TESTED)
+    cases = list_cases(count_multiprocessors(0))
+    write_rows(folder, "table.json", measure(cases))
+    products = [case for case in cases if re.match(r"gemv( x16)? (bf16|u4|e4m3) (1024|4096|8192|28672) ", case.name)]
+    write_rows(folder, "plans.json", measure([each for case in products for each in vary(case)]))
+    for name in ("transpose", "gemv"):
+        verify = ("-m", "sectorwise", "verify", f"examples/ladder/{name}.cu")
+        run(folder, f"verify_{name}.txt", sys.executable, *verify, timeout_s=60)
+    (folder / "cases.json").write_text(
+        json.dumps([{"name": case.name, "plan": asdict(case.plan)} for case in cases], indent=1) + "\n",
+        encoding="utf-8",
+    )
+    with tarfile.open(folder.with_suffix(".tar.gz"), "w:gz") as archive:
+        archive.add(folder, arcname=folder.name)
+
+
+if __name__ == "__main__":
+    main()
