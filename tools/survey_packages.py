@@ -42,7 +42,7 @@ class TooLongError(BaseException):
 def survey_call(package: str, case: str, call: Callable[[], object]) -> list[Row]:
     """A row for each launch that a call made, and one for what ended it before its end."""
     started = time.process_time()
-    base = {"package": package, "case": case}
+    base = {"package": package, "case": case, "versions": name_versions(package)}
     ended: list[Row] = []
     with sw.capture(device=DEVICE, frameworks=("triton", "torch")) as captured:
         signal.alarm(LONGEST_S)
@@ -66,10 +66,24 @@ def survey_call(package: str, case: str, call: Callable[[], object]) -> list[Row
     return rows + ended
 
 
+def name_versions(package: str) -> str:
+    """The package, PyTorch and Triton as they are installed."""
+    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in (package, "torch", "triton"))
+
+
+def shorten(reason: str, kernel: str) -> str:
+    """The first and the last line of a reason: of what Triton's compiler says, those between quote the kernel."""
+    text = reason
+    while text.startswith(f"{kernel}: "):
+        text = text.removeprefix(f"{kernel}: ")
+    first, *rest = [line.strip() for line in text.splitlines() if line.strip(" ^")]
+    return f"{first} {rest[-1]}" if "Error(" in "".join(rest[-1:]) else first
+
+
 def describe(launch: CapturedLaunch) -> Row:
     """What is known of one launch: the cubin by the beginning of its hash, and its memory instructions."""
     if launch.analysis is None:
-        return {"kernel": launch.kernel, "outcome": "skipped", "because": launch.because}
+        return {"kernel": launch.kernel, "outcome": "skipped", "because": shorten(launch.because, launch.kernel)}
     (kernel,) = launch.analysis.kernels
     coverage = kernel.coverage
     return {
@@ -91,42 +105,43 @@ def write_page(rows: list[Row]) -> str:
     good = [row for row in rows if row["outcome"] == "ok"]
     bad = [row for row in rows if row["outcome"] != "ok"]
     memory, unknown = (sum(row[name] for row in good) for name in ("memory", "unknown"))
-    packages = sorted({row["package"] for row in rows})
-    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in (*packages, "torch", "triton"))
+    versions = sorted({row["versions"] for row in rows}, reverse=True)
     crashes = sum(row["outcome"] == "crash" for row in bad)
     lines = f"""# Triton kernels of packages that nobody here wrote
 
-{len({row["cubin"] for row in good})} distinct cubins of {versions}: each call below was captured on a machine without a
-GPU, as `sectorwise run` does it, at the default configuration of its kernels, for an H200. Calls and shapes are those
-of `tools/survey/packages.py`; `python -m tools.survey_packages ROWS.json --page docs/public-triton.md` makes this page,
-in an environment that `make test-torch` sets up. Only names and numbers are kept.
+{len({row["cubin"] for row in good})} distinct cubins: each call below was captured on a machine without a GPU, as
+`sectorwise run` does it, at the first configuration of kernels that are tuned, for an H200. What was counted was not
+measured again on a GPU. Calls and shapes are those of `tools/survey/packages.py`; this page is made by
+`python -m tools.survey_packages ROWS.json --page docs/public-triton.md`, in an environment as `make test-torch` sets it
+up. Only names and numbers are kept.
 
 - launches: {len(good)} analysed, {len(bad)} not, each listed with its reason; {crashes} crashes
 - memory instructions: {memory:,} analysed or unknown, {unknown:,} unknown ({100 * unknown / max(1, memory):.1f} %)
 - certainty: {", ".join(f"{count} {name}" for name, count in Counter(row["certainty"] for row in good).items())}
+- accesses outside of the arguments' memory: {sum(row["faults"] > 0 for row in good)} launches
 
-| package | calls | launches | cubins | memory instructions | unknown | not issued |
+| versions | calls | launches | cubins | memory instructions | unknown | not issued |
 |---|--:|--:|--:|--:|--:|--:|""".splitlines()
-    for package in packages:
-        here = [row for row in good if row["package"] == package]
+    for version in versions:
+        here = [row for row in good if row["versions"] == version]
         sums = [sum(row[name] for row in here) for name in ("memory", "unknown", "not_issued")]
-        calls = len({row["case"] for row in rows if row["package"] == package})
+        calls = len({row["case"] for row in rows if row["versions"] == version})
         lines.append(
-            f"| {package} | {calls} | {len(here)} | {len({row['cubin'] for row in here})}"
+            f"| {version} | {calls} | {len(here)} | {len({row['cubin'] for row in here})}"
             f" | {sums[0]:,} | {sums[1]:,} | {sums[2]:,} |"
         )
     lines += ["", "## What was not analysed, and why", ""]
-    lines += ["| package | call | kernel | what | reason |", "|---|---|---|---|---|"]
+    lines += ["| versions | call | kernel | what | reason |", "|---|---|---|---|---|"]
     lines += [
-        f"| {row['package']} | {row['case']} | {_code(row['kernel'])} | {row['outcome']} | {_cell(row['because'])} |"
+        f"| {row['versions']} | {row['case']} | {_code(row['kernel'])} | {row['outcome']} | {_cell(row['because'])} |"
         for row in bad
     ] or ["| | | | nothing | |"]
     lines += ["", "## Every launch", ""]
-    lines += ["| package | call | kernel | cubin | blocks | memory | unknown | certainty | what is unknown |"]
-    lines += ["|---|---|---|---|--:|--:|--:|---|---|"]
+    lines += ["| versions | call | kernel | cubin | blocks | memory | unknown | certainty |"]
+    lines += ["|---|---|---|---|--:|--:|--:|---|"]
     lines += [
-        f"| {row['package']} | {row['case']} | {_code(row['kernel'])} | {row['cubin']} | {row['blocks']:,}"
-        f" | {row['memory']} | {row['unknown']} | {row['certainty']} | {_cell(row['because'])} |"
+        f"| {row['versions']} | {row['case']} | {_code(row['kernel'])} | {row['cubin']} | {row['blocks']:,}"
+        f" | {row['memory']} | {row['unknown']} | {row['certainty']} |"
         for row in good
     ]
     return "\n".join([*lines, ""])
@@ -153,16 +168,17 @@ def main() -> int:
     os.environ.setdefault("GEMS_VENDOR", "nvidia")
     warnings.simplefilter("ignore")
     rows: list[Row] = json.loads(given.rows.read_text()) if given.rows.exists() else []
-    again = {(row["package"], row["case"]) for row in rows if row["outcome"] in given.again}
-    rows = [row for row in rows if (row["package"], row["case"]) not in again]
-    done = {(row["package"], row["case"]) for row in rows}
+    here = {package: name_versions(package) for package in list_packages()}
+    again = {(row["versions"], row["case"]) for row in rows if row["outcome"] in given.again}
+    rows = [row for row in rows if (row["versions"], row["case"]) not in again]
+    done = {(row["versions"], row["case"]) for row in rows}
     for package, list_calls in list_packages().items():
         if given.package and package not in given.package:
             continue
         with sw.capture(device=DEVICE, frameworks=("triton", "torch")):
             calls = list_calls()
         for case, call in calls.items():
-            if (package, case) in done or (given.case and case not in given.case):
+            if (here[package], case) in done or (given.case and case not in given.case):
                 continue
             found = survey_call(package, case, call)
             rows += found

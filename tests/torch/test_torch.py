@@ -85,7 +85,7 @@ def test_where_a_tensor_is_follows_it(scale: object) -> None:
 
 
 def test_modules_gradients_and_optimisers_stay_on_the_device() -> None:
-    class Double(torch.autograd.Function):
+    class Double(torch.autograd.Function):  # type: ignore[misc] # PyTorch's types are not read
         @staticmethod
         def forward(ctx: Any, value: Any) -> Any:  # noqa: ANN401 - PyTorch's own types
             ctx.save_for_backward(value)
@@ -175,7 +175,9 @@ def test_tensors_on_the_cpu_are_arguments(scale: object) -> None:
         constexprs={"BLOCK": 1024},
         keep_outputs=True,
     )
-    written = next(each for each in analysis.kernels[0].outputs if each.argument == "out_ptr")
+    outputs = analysis.kernels[0].outputs
+    assert outputs is not None
+    written = next(each for each in outputs if each.argument == "out_ptr")
     values = torch.from_numpy(np.asarray(written.values).view(np.int16)).view(torch.bfloat16)
     assert torch.equal(values, x * 2)
 

@@ -80,7 +80,7 @@ def list_liger_calls() -> Mapping[str, Callable[[], object]]:
         "group_norm": lambda: ops.LigerGroupNormFunction.apply(
             make(16, 64, 1024, grad=True), weight(64), weight(64), 64, 8, 1e-5
         ),
-        "poly_norm": lambda: ops.LigerPolyNormFunction.apply(row(), weight(3), weight(1)),
+        "poly_norm": lambda: ops.LigerPolyNormFunction.apply(row(), weight(3), make(grad=True)),
         "dyt": lambda: ops.LigerDyTFunction.apply(row(), weight(1), weight(), weight()),
         "swiglu": lambda: ops.LigerSiLUMulFunction.apply(row(width=11008), row(width=11008)),
         "geglu": lambda: ops.LigerGELUMulFunction.apply(row(width=11008), row(width=11008)),
@@ -218,7 +218,7 @@ def _list_flag_gems_others(ops: Any) -> dict[str, Callable[[], object]]:  # noqa
         "upsample_nearest2d": lambda: ops.upsample_nearest2d(single(2, 16, 64, 64), [128, 128]),
         "mse_loss": lambda: ops.mse_loss(single(1024, 1024), single(1024, 1024)),
         "scaled_dot_product_attention": lambda: ops.scaled_dot_product_attention(
-            *(half(1, HEADS, 512, 64) for _ in range(3)), is_causal=True
+            *(half(1, HEADS, 512, HEAD_SIZE) for _ in range(3)), is_causal=True
         ),
         "vector_norm": lambda: ops.vector_norm(single(1024, 1024)),
         "kron": lambda: ops.kron(single(32, 32), single(32, 32)),

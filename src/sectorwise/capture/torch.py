@@ -51,11 +51,12 @@ def _make_mode(torch: Any, passed_over: Counter[str]) -> Any:  # noqa: ANN401 - 
             del types
             named = dict(kwargs or {})
             wanted = named.get("device")
-            if wanted is not None:
-                is_on_device = torch.device(wanted).type == "cuda"
-                named["device"] = torch.device("cpu") if is_on_device else wanted
-            else:
-                # What is copied into memory of the host stays there, wherever it comes from.
+            is_on_device = wanted is not None and torch.device(wanted).type == "cuda"
+            if is_on_device:
+                named["device"] = torch.device("cpu")
+            elif wanted is None or func.name() == "aten::_to_copy":
+                # What is copied into memory of the host stays there, wherever it comes from. Autograd converts
+                # gradients to the type and device of what they are of, which is the CPU to it.
                 given = args[:1] if func.name() == "aten::copy_" else tree_leaves((args, named))
                 is_on_device = any(is_marked(torch, each) for each in given)
             if named.get("pin_memory"):
@@ -118,25 +119,23 @@ def _list_tensor_replacements(torch: Any) -> list[Replacement]:  # noqa: ANN401 
 
     def move(self: Any, *args: object, **named: Any) -> Any:  # noqa: ANN401 - as `Tensor.to` takes
         target, rest, named = _split_device(torch, args, named)
-        if target is None:
-            return base.to(self, *rest, **named)
-        return place(self, target, rest, named)
+        return base.to(self, *rest, **named) if target is None else place(self, target, named)
 
-    def place(self: Any, target: str, rest: tuple[object, ...], named: dict[str, Any]) -> Any:  # noqa: ANN401
-        is_there = (target == "cuda") == is_marked(torch, self)
-        if is_there or target not in {"cpu", "cuda"}:
-            device = () if is_there else (torch.device(target),)
-            return base.to(self, *device, *rest, **named) if device or rest or named else self
-        moved = base.to(self, *rest, **{**named, "copy": True})
+    def place(self: Any, target: str, named: dict[str, Any]) -> Any:  # noqa: ANN401 - PyTorch's own type
+        if target not in {"cpu", "cuda"}:
+            return base.to(self, torch.device(target), **named)
+        if (target == "cuda") == is_marked(torch, self):
+            return base.to(self, **named) if named else self
+        moved = base.to(self, **{**named, "copy": True})
         set_mark(torch, moved, is_on_device=target == "cuda")
         return moved
 
     def to_cuda(self: Any, device: object = None, non_blocking: object = False, **_named: object) -> Any:  # noqa: ANN401, FBT002
         del device, non_blocking
-        return place(self, "cuda", (), {})
+        return place(self, "cuda", {})
 
     def to_cpu(self: Any, *_args: object, **_named: object) -> Any:  # noqa: ANN401 - PyTorch's own type
-        return place(self, "cpu", (), {})
+        return place(self, "cpu", {})
 
     def ask(name: str, here: object) -> property:
         there = getattr(base, name)
@@ -148,7 +147,7 @@ def _list_tensor_replacements(torch: Any) -> list[Replacement]:  # noqa: ANN401 
     def new_tensor(self: Any, data: object, **named: Any) -> Any:  # noqa: ANN401 - PyTorch's own type
         device = named.pop("device", None) or self.device
         made = base.new_tensor(self, data, **named)
-        return made if torch.device(device).type != "cuda" else place(made, "cuda", (), {})
+        return made if torch.device(device).type != "cuda" else place(made, "cuda", {})
 
     stand_ins: dict[str, object] = {
         "is_cuda": ask("is_cuda", here=True),
@@ -198,15 +197,21 @@ def _split_device(
     args: tuple[Any, ...],
     named: dict[str, Any],
 ) -> tuple[str | None, tuple[Any, ...], dict[str, Any]]:
-    """Return the device that `Tensor.to` is asked for, `cpu` or `cuda`, and its other arguments; None for no device."""
-    named = dict(named)
-    first = named.pop("device", None)
-    rest = args
+    """Return the kind of device that `Tensor.to` is asked for, and its other arguments.
+
+    With a device all others have names; without one, None, they are as they were.
+    """
+    others = dict(named)
+    order: tuple[str, ...] = ("dtype", "non_blocking", "copy")
+    first, rest = others.pop("device", None), args
     if first is None and args and isinstance(args[0], str | int | torch.device | torch.Tensor):
         first, rest = args[0], args[1:]
-    if isinstance(first, torch.Tensor):
-        named.setdefault("dtype", first.dtype)
-        return first.device.type, rest, named
     if first is None or isinstance(first, bool):
         return None, args, named
-    return torch.device("cuda", first).type if isinstance(first, int) else torch.device(first).type, rest, named
+    if isinstance(first, torch.Tensor):
+        others["dtype"] = first.dtype
+        first, order = first.device, order[1:]
+    elif isinstance(first, int):
+        first = torch.device("cuda", first)
+    others |= {name: value for name, value in zip(order, rest, strict=False) if value is not None}
+    return str(torch.device(first).type), (), others

@@ -138,7 +138,6 @@ def _answer_for(torch: Any, device: DeviceSpec) -> dict[str, object]:  # noqa: A
         "set_stream": do_nothing,
         "StreamContext": Nothing,
         "nvtx": _Ranges("torch.cuda.nvtx"),
-        "default_generators": (DefaultGenerator(torch),),
     }
 
 
@@ -167,17 +166,25 @@ def _make_memory_answers(device: DeviceSpec) -> dict[str, object]:
 
 
 def _make_random_answers(torch: Any) -> dict[str, object]:  # noqa: ANN401 - the module
-    """Random numbers come from the CPU's generator."""
+    """Random numbers come from the CPU's generator; kernels that draw their own read the GPU's."""
+    host = torch.random.default_generator
+    there = DefaultGenerator(torch)
+
+    def seed_both(seed: int) -> None:
+        host.manual_seed(int(seed))
+        there.manual_seed(int(seed))
+
     return {
-        "manual_seed": torch.random.manual_seed,
-        "manual_seed_all": torch.random.manual_seed,
-        "seed": torch.random.seed,
-        "seed_all": torch.random.seed,
-        "initial_seed": torch.random.initial_seed,
-        "get_rng_state": lambda _device=None: torch.random.get_rng_state(),
-        "set_rng_state": lambda state, _device=None: torch.random.set_rng_state(state),
-        "get_rng_state_all": lambda: [torch.random.get_rng_state()],
-        "set_rng_state_all": lambda states: torch.random.set_rng_state(states[0]),
+        "default_generators": (there,),
+        "manual_seed": seed_both,
+        "manual_seed_all": seed_both,
+        "seed": host.seed,
+        "seed_all": host.seed,
+        "initial_seed": host.initial_seed,
+        "get_rng_state": lambda _device=None: host.get_state(),
+        "set_rng_state": lambda state, _device=None: host.set_state(state),
+        "get_rng_state_all": lambda: [host.get_state()],
+        "set_rng_state_all": lambda states: host.set_state(states[0]),
     }
 
 

@@ -101,12 +101,12 @@ def _read_numpy(value: Any, name: str | None) -> object:  # noqa: ANN401 - an ar
 
 
 def _read_array(
-    array: npt.NDArray[np.generic], dtype: str, name: str | None, begin: int | None = None
+    array: npt.NDArray[np.generic], dtype: str, name: str | None, begin: int | None = None, end: int = 0
 ) -> BufferArgument:
     """An array's elements in memory, from the first to the last: of a view with gaps, the gaps as well.
 
     A view that begins `begin` bytes inside the memory that was allocated is not aligned as a buffer is: the elements
-    before it come along, back to where a buffer could begin.
+    before it come along, back to where a buffer could begin. Those after it come along to byte `end` of that memory.
     """
     if any(step < 0 for step in array.strides):
         raise ArgumentError(f"argument {name or ''}: an array that lies backwards cannot be passed: copy it first")
@@ -120,6 +120,7 @@ def _read_array(
     count = 1 + sum((size - 1) * step for size, step in zip(array.shape, steps, strict=True))
     if array.size == 0:
         raise ArgumentError(f"argument {name or ''}: an array without elements cannot be passed")
+    count = max(count, (end - begin) // array.itemsize)
     flat = view_memory(array, start - skip * array.itemsize, skip + count)
     shape = array.shape if array.flags.c_contiguous and array.ndim > 1 else None
     return BufferArgument(dtype, skip + count, Contents("array", array=flat), name, shape=shape, skip=skip)
@@ -153,7 +154,9 @@ def _read_tensor(tensor: Any, name: str | None) -> BufferArgument:  # noqa: ANN4
     # NumPy has no bfloat16: its bits are passed as 16-bit words.
     plain = plain.view(sys.modules["torch"].int16) if dtype == "bf16" else plain
     array = plain.numpy()
-    return _read_array(array.view("u2") if dtype == "bf16" else array, dtype, name, begin)
+    # Elements that lie on one another (`expand`) say nothing of the memory: kernels go on with strides of their own.
+    end = tensor.untyped_storage().nbytes() if 0 in tensor.stride() else 0
+    return _read_array(array.view("u2") if dtype == "bf16" else array, dtype, name, begin, end)
 
 
 def _name_type(spelled: str, name: str | None) -> str:
