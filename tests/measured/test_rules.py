@@ -66,7 +66,11 @@ def run(family: str, name: str) -> tuple[list[Site], dict[str, int | None]]:
     launch = read_launches(family)[name]
     kernel = read_kernels(family)[launch.kernel]
     execution = execute(bind(kernel, launch, load_device("h200")), ExecutionOptions())
-    assert (execution.faults, execution.limitations) == ((), ())
+    assert execution.faults == ()
+    # Additions that a loop of compare-and-swap makes go on from what an array held, and that was never set.
+    assert {each.because.partition(",")[0] for each in execution.limitations} <= (
+        {"it reads shared or local memory that nothing has written"} if name.startswith("shared_add") else set()
+    )
     totals = sum_totals(execution.sites, 0)
     names = (*SOURCE_TOTALS, *PIPE_TOTALS, *DEVICE_TOTALS)
     sites = [site for site in execution.sites if any(getattr(site, count) for count in COUNTS[1:])]
