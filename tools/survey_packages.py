@@ -109,8 +109,8 @@ def write_page(rows: list[Row]) -> str:
     crashes = sum(row["outcome"] == "crash" for row in bad)
     lines = f"""# Triton kernels of packages that nobody here wrote
 
-{len({row["cubin"] for row in good})} distinct cubins: each call below was captured on a machine without a GPU, as
-`sectorwise run` does it, at the first configuration of kernels that are tuned, for an H200. What was counted was not
+{len({row["cubin"] for row in good})} distinct cubins: each call below was captured on a machine without a GPU, as `sectorwise run`
+does it, at the first configuration of kernels that are tuned, for an H200. What was counted was not
 measured again on a GPU. Calls and shapes are those of `tools/survey/packages.py`; this page is made by
 `python -m tools.survey_packages ROWS.json --page docs/public-triton.md`, in an environment as `make test-torch` sets it
 up. Only names and numbers are kept.
@@ -118,6 +118,8 @@ up. Only names and numbers are kept.
 - launches: {len(good)} analysed, {len(bad)} not, each listed with its reason; {crashes} crashes
 - memory instructions: {memory:,} analysed or unknown, {unknown:,} unknown ({100 * unknown / max(1, memory):.1f} %)
 - certainty: {", ".join(f"{count} {name}" for name, count in Counter(row["certainty"] for row in good).items())}
+- launches whose tensor cores read shared memory by themselves (HGMMA), which is not counted: \
+{sum("HGMMA" in row["because"] for row in good)}
 - accesses outside of the arguments' memory: {sum(row["faults"] > 0 for row in good)} launches
 
 | versions | calls | launches | cubins | memory instructions | unknown | not issued |

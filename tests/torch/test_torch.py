@@ -193,6 +193,30 @@ def test_what_a_tensor_holds_is_what_the_kernel_reads(dtype: str) -> None:
         assert [int(each) for each in bits] == expected
 
 
+def test_an_expanded_tensor_has_the_memory_of_the_whole() -> None:
+    found = read_value(torch.arange(1024).view(32, 32)[:, :1].expand(32, 32), "x")
+    assert isinstance(found, BufferArgument)
+    assert materialise(found).tolist() == list(range(1024))
+
+
+def test_what_wraps_a_tensor_with_an_address_of_its_own_is_an_argument() -> None:
+    class Backwards:
+        """The last element first, as PyTorch's own strides cannot have it."""
+
+        def __init__(self, base: Any) -> None:  # noqa: ANN401 - PyTorch's own type
+            self.base, self.dtype, self.shape = base, base.dtype, base.shape
+
+        def data_ptr(self) -> int:
+            return int(self.base.data_ptr() + 99 * self.dtype.itemsize)
+
+        def untyped_storage(self) -> Any:  # noqa: ANN401 - PyTorch's own type
+            return self.base.untyped_storage()
+
+    found = read_value(Backwards(torch.arange(100, dtype=torch.int32)), "x")
+    assert isinstance(found, BufferArgument)
+    assert (found.dtype, found.skip, materialise(found).tolist()) == ("i32", 99, list(range(100)))
+
+
 def test_a_tensor_without_memory_is_noise() -> None:
     found = read_value(torch.empty(8, 8, device="meta"), "x")
     assert isinstance(found, BufferArgument)

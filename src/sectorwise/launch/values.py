@@ -72,6 +72,8 @@ def read_value(value: object, name: str | None = None) -> object:
         return _read_tensor(value, name)
     if "numpy" in tops:
         return _read_numpy(value, name)
+    if hasattr(value, "data_ptr") and hasattr(value, "untyped_storage") and "torch" in sys.modules:
+        return _read_memory(value, name)
     return value
 
 
@@ -132,6 +134,8 @@ def _find_begin(value: Any) -> int:  # noqa: ANN401 - an array, a tensor, or wha
 
     if hasattr(value, "storage_offset"):
         return int(value.storage_offset() * value.element_size())
+    if hasattr(value, "untyped_storage"):
+        return int(value.data_ptr() - value.untyped_storage().data_ptr())
     if not isinstance(value, np.ndarray):
         return 0
     owner = value
@@ -157,6 +161,13 @@ def _read_tensor(tensor: Any, name: str | None) -> BufferArgument:  # noqa: ANN4
     # Elements that lie on one another (`expand`) say nothing of the memory: kernels go on with strides of their own.
     end = tensor.untyped_storage().nbytes() if 0 in tensor.stride() else 0
     return _read_array(array.view("u2") if dtype == "bf16" else array, dtype, name, begin, end)
+
+
+def _read_memory(wrapper: Any, name: str | None) -> BufferArgument:  # noqa: ANN401 - any class with PyTorch's memory
+    """What packages wrap tensors in, with an address of its own: all memory of the tensor, before and behind that."""
+    storage = wrapper.untyped_storage()
+    whole = _read_tensor(sys.modules["torch"].empty(0, dtype=wrapper.dtype).set_(storage), name)
+    return dataclasses.replace(whole, skip=_find_begin(wrapper) // wrapper.dtype.itemsize, shape=None)
 
 
 def _name_type(spelled: str, name: str | None) -> str:
