@@ -109,8 +109,8 @@ def write_page(rows: list[Row]) -> str:
     crashes = sum(row["outcome"] == "crash" for row in bad)
     lines = f"""# Triton kernels of packages that nobody here wrote
 
-{len({row["cubin"] for row in good})} distinct cubins: each call below was captured on a machine without a GPU, as `sectorwise run`
-does it, at the first configuration of kernels that are tuned, for an H200. What was counted was not
+{len({row["cubin"] for row in good})} distinct cubins: each call below was captured on a machine without a GPU, as
+`sectorwise run` does it, at the first configuration of kernels that are tuned, for an H200. What was counted was not
 measured again on a GPU. Calls and shapes are those of `tools/survey/packages.py`; this page is made by
 `python -m tools.survey_packages ROWS.json --page docs/public-triton.md`, in an environment as `make test-torch` sets it
 up. Only names and numbers are kept.
