@@ -9,8 +9,9 @@ import pytest
 
 import sectorwise as sw
 from sectorwise.errors import ArgumentError, LaunchError
-from sectorwise.launch.config import BufferArgument, Contents, PointerArgument, ScalarArgument
-from sectorwise.launch.contents import open_values
+from sectorwise.launch.addresses import PlacedBuffer, find_address, find_buffers
+from sectorwise.launch.config import BufferArgument, Contents, LaunchConfig, PointerArgument, ScalarArgument
+from sectorwise.launch.contents import materialise, open_values
 from sectorwise.launch.sharing import share_buffers
 from sectorwise.launch.values import read_value
 
@@ -79,7 +80,7 @@ def test_specs_of_a_text_that_is_wrong() -> None:
         (np.zeros(4, np.complex64), "elements of type complex64 cannot be passed"),
         (np.zeros(4)[::-1], "lies backwards"),
         (np.zeros(0), "without elements"),
-        (np.zeros(400)[1:], "begins 8 bytes inside another one"),
+        (np.zeros(400, "u1")[1:397].view("u4"), "begins 1 bytes inside another one"),
     ],
 )
 def test_arrays_that_cannot_be_passed(array: Any, said: str) -> None:  # noqa: ANN401 - an array of any type
@@ -103,7 +104,36 @@ def test_arrays_in_the_same_memory_are_one_buffer() -> None:
     )
 
 
-def test_arrays_that_overlap_in_part() -> None:
-    whole = np.zeros(1024, np.float32)
-    with pytest.raises(ArgumentError, match="arguments a and b overlap in memory, and neither holds the other"):
-        share_buffers([_buffer(whole[:512], "a"), _buffer(whole[256:], "b")])
+def test_a_view_brings_what_lies_before_it_back_to_where_a_buffer_may_begin() -> None:
+    whole = np.arange(1024, dtype=np.float32)
+    view = _buffer(whole[130:200], "view")
+    assert (view.count, view.skip, view.passed) == (72, 2, 70)
+    assert materialise(view).tolist() == list(range(128, 200))
+    # The address that a kernel gets is 8 bytes behind one that 512 divides, as 130 elements are.
+    launch = LaunchConfig("k", (1, 1, 1), (1, 1, 1), 0, (view,))
+    placed = tuple(PlacedBuffer(*found, 4096) for found in find_buffers(launch))
+    assert find_address(view, (0,), placed) == 4096 + 8
+
+
+def test_arrays_that_overlap_in_part_are_one_buffer() -> None:
+    whole = np.arange(1024, dtype=np.float32)
+    left, right = share_buffers([_buffer(whole[:512], "a"), _buffer(whole[257:], "b")])
+    assert isinstance(left, BufferArgument)
+    assert materialise(left).tolist() == list(range(1024))
+    assert right == PointerArgument("a", 4 * 257, "b")
+
+
+def test_columns_of_a_matrix_are_one_buffer_however_they_are_ordered() -> None:
+    matrix = np.arange(64 * 96, dtype=np.float32).reshape(64, 96)
+    parts = [_buffer(matrix[:, first : first + 32], name) for name, first in (("k", 32), ("q", 0), ("v", 64))]
+    k, q, v = share_buffers(parts)
+    # All three are taken from the matrix's beginning on, as 512 divides where each of them lies no better.
+    assert isinstance(v, BufferArgument)
+    assert (materialise(v).tolist(), v.skip) == (list(range(64 * 96)), 64)
+    assert (k, q) == (PointerArgument("v", 4 * 32, "k"), PointerArgument("v", 0, "q"))
+
+
+def test_memory_that_ends_within_an_element() -> None:
+    whole = np.zeros(1024, np.uint8)
+    with pytest.raises(ArgumentError, match="arguments a and b overlap in memory, in parts of elements"):
+        share_buffers([_buffer(whole[:600].view("f4"), "a"), _buffer(whole[512:1021], "b")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -22,13 +23,15 @@ class CapturedLaunch:
 class Captured:
     """What was met so far: launches in their order, those that came again alike once; and what was replaced.
 
-    `repeats` has for each launch how often it came again, with the same shapes, types and numbers.
+    `repeats` has for each launch how often it came again, with the same shapes, types and numbers. `passed_over` counts
+    the operations on tensors for which PyTorch would have run kernels of its own: they ran on the CPU, not analysed.
     """
 
     device: str
     replaced: tuple[str, ...]
     launches: list[CapturedLaunch] = field(default_factory=list)
     repeats: list[int] = field(default_factory=list)
+    passed_over: Counter[str] = field(default_factory=Counter)
 
     @property
     def analysis(self) -> Analysis | None:

@@ -29,15 +29,26 @@ class Replacement:
 @contextmanager
 def replace_all(replacements: Iterable[Replacement]) -> Iterator[None]:
     """Put the replacements in place, and what was there back at the end."""
-    before: list[tuple[Any, str, object]] = []
+    before: list[tuple[Any, str, object, bool]] = []
     try:
         for each in replacements:
-            before.append((each.owner, each.attribute, getattr(each.owner, each.attribute)))
+            original = getattr(each.owner, each.attribute)
+            before.append((each.owner, each.attribute, original, _is_inherited(each.owner, each.attribute)))
             setattr(each.owner, each.attribute, each.value)
         yield
     finally:
-        for owner, attribute, value in reversed(before):
-            setattr(owner, attribute, value)
+        for owner, attribute, value, is_inherited in reversed(before):
+            if is_inherited:
+                delattr(owner, attribute)
+            else:
+                setattr(owner, attribute, value)
+
+
+def _is_inherited(owner: object, attribute: str) -> bool:
+    """Whether a class has an attribute from a class above it alone: taking it away brings that one back."""
+    if not isinstance(owner, type) or attribute in vars(owner):
+        return False
+    return any(attribute in vars(base) for base in owner.__mro__[1:])
 
 
 def refuse(name: str) -> Callable[..., object]:

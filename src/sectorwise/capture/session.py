@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections import Counter
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +13,7 @@ from sectorwise.analyze import DEFAULT_DEVICE, analyze
 from sectorwise.capture.cupy import list_cupy_replacements
 from sectorwise.capture.numba import list_numba_replacements
 from sectorwise.capture.replacement import Record, Replacement, replace_all
+from sectorwise.capture.torch import capture_torch
 from sectorwise.capture.triton import list_triton_replacements
 from sectorwise.device import DeviceSpec, load_device, require_sass
 from sectorwise.errors import ArgumentError, CaptureError, MissingToolError, SectorwiseError
@@ -22,8 +24,11 @@ if TYPE_CHECKING:
 
     from sectorwise.machine.execution import ExecutionOptions
 
-FRAMEWORKS: Final = ("triton", "numba", "cupy")
-_PACKAGES: Final = {"triton": "triton", "numba": "numba.cuda", "cupy": "cupy"}
+FRAMEWORKS: Final = ("triton", "numba", "cupy", "torch")
+"""The first three have kernels; PyTorch makes the tensors that Triton's are given."""
+
+_PACKAGES: Final = {"triton": "triton", "numba": "numba.cuda", "cupy": "cupy", "torch": "torch"}
+_INSTALL: Final = {"torch": "pip install torch"}
 
 
 @contextmanager
@@ -36,10 +41,11 @@ def capture(
 ) -> Iterator[Captured]:
     """Analyse each launch of a Triton, Numba or CuPy kernel inside the `with`, instead of running it.
 
-    So arrays keep what they held. Allocations on a device become NumPy arrays, streams and events do nothing, and
-    questions are answered for `device`; `replaced` of what is yielded lists all entry points that are replaced. Of an
-    autotuned kernel configuration `config` is taken. `frameworks` are those of `FRAMEWORKS` that are replaced: by
-    default those that are imported, or all that are installed where none is.
+    So arrays keep what they held. Allocations on a device become NumPy arrays, tensors of PyTorch on `cuda` are made on
+    the CPU, streams and events do nothing, and questions are answered for `device`; `replaced` of what is yielded lists
+    all entry points that are replaced, `passed_over` what PyTorch's own kernels would have done. Of an autotuned kernel
+    configuration `config` is taken. `frameworks` are those of `FRAMEWORKS` that are replaced: by default those that are
+    imported (with PyTorch, Triton), or all that are installed where none is.
 
     Raises:
         CaptureError: the code inside used an entry point that needs a GPU and is not replaced; the text names it.
@@ -61,14 +67,18 @@ def capture(
         repeats.append(0)
         launches.append(_analyze_launch(kernel, launch, spec.id, options))
 
-    replacements = _list_replacements(choose_frameworks(frameworks), record, spec, config)
+    chosen = choose_frameworks(frameworks)
+    passed_over: Counter[str] = Counter()
     with ExitStack() as stack:
+        names = stack.enter_context(capture_torch(spec, passed_over)) if "torch" in chosen else ()
+        replacements = _list_replacements(chosen, record, spec, config)
         stack.enter_context(replace_all(replacements))
-        yield Captured(spec.id, tuple(each.name for each in replacements), launches, repeats)
+        replaced = (*(each.name for each in replacements if each.name), *names)
+        yield Captured(spec.id, replaced, launches, repeats, passed_over)
 
 
 def choose_frameworks(wanted: Sequence[str] | None) -> tuple[str, ...]:
-    """Those that were asked for, else those that are imported, else all that are installed.
+    """Those that were asked for, else those that are imported (with PyTorch, Triton), else all that are installed.
 
     Raises:
         ArgumentError: one is not known.
@@ -76,13 +86,16 @@ def choose_frameworks(wanted: Sequence[str] | None) -> tuple[str, ...]:
     """
     installed = tuple(name for name in FRAMEWORKS if _is_installed(_PACKAGES[name]))
     if wanted is None:
-        imported = tuple(name for name in installed if _PACKAGES[name] in sys.modules)
-        return imported or installed
+        imported = {name for name in installed if _PACKAGES[name] in sys.modules}
+        if "torch" in imported:
+            imported.add("triton")
+        return tuple(name for name in installed if name in imported) or installed
     for name in wanted:
         if name not in FRAMEWORKS:
             raise ArgumentError(f"launches of {name!r} are not captured: expected {', '.join(FRAMEWORKS)}")
         if name not in installed:
-            raise MissingToolError(f"{name} is not installed: pip install 'sectorwise[{name}]'")
+            how = _INSTALL.get(name, f"pip install 'sectorwise[{name}]'")
+            raise MissingToolError(f"{name} is not installed: {how}")
     return tuple(wanted)
 
 

@@ -9,6 +9,8 @@ from sectorwise.capture.replacement import Record, Replacement, make_error
 from sectorwise.device import require_capability
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from sectorwise.device import DeviceSpec
 
 _CLOCK_KHZ: Final = 1000
@@ -50,7 +52,9 @@ class CapturingDriver:
         """What Triton's driver tells: sizes, counts and clocks."""
         del device
         capability = require_capability(self.device)
-        return {
+        told = {"mem_clock_rate": self.device.memory_clock_mhz, "mem_bus_width": self.device.memory_bus_bits}
+        known = {name: value * (_CLOCK_KHZ if "rate" in name else 1) for name, value in told.items() if value}
+        return known | {
             "max_shared_mem": capability.shared_per_block_optin_bytes,
             "max_num_regs": capability.regs_per_sm,
             "multiprocessor_count": self.device.sm_count,
@@ -65,6 +69,34 @@ class CapturingDriver:
         raise make_error(f"triton.runtime.driver.active.{name}")
 
 
+@dataclass(frozen=True)
+class CapturedKernel:
+    """What a launch gives back in the place of a compiled kernel: it can be launched again, with its constants."""
+
+    function: Any
+    named: Mapping[str, object]
+    record: Record
+
+    def __getitem__(self, grid: Any) -> Callable[..., None]:  # noqa: ANN401 - numbers, or a function
+        """The compiled kernel for a grid: it takes what is no constant of the compiler's, in order."""
+        given = [each.name for each in self.function.params if not each.is_constexpr]
+        tuples = isinstance(grid, tuple)
+
+        def launch(*args: object) -> None:
+            constants = {name: value for name, value in self.named.items() if name not in given}
+            values = dict(zip(given, args, strict=False))
+            shape = grid if tuples or callable(grid) else (grid,)
+            self.record(self.function, grid=shape, positional=(), named={**constants, **values})
+
+        return launch
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever is asked for
+        """Refuse by name."""
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise make_error(f"{name} of a compiled Triton kernel")
+
+
 def list_triton_replacements(record: Record, device: DeviceSpec, config: int) -> list[Replacement]:
     """The launch of a kernel, the choice of a configuration (number `config`), benchmarks, and the driver."""
     import triton.runtime
@@ -77,19 +109,56 @@ def list_triton_replacements(record: Record, device: DeviceSpec, config: int) ->
     def launch(self: Any, *args: object, grid: Any, warmup: bool, **named: object) -> Any:  # noqa: ANN401 - Triton's types
         if warmup:
             return run(self, *args, grid=grid, warmup=True, **named)
-        return record(self, grid=grid, positional=args, named=named)
+        record(self, grid=grid, positional=args, named=named)
+        positional = dict(zip((each.name for each in self.params), args, strict=False))
+        return CapturedKernel(self, {**positional, **named}, record)
 
     def choose(self: Any, *args: object, **named: object) -> Any:  # noqa: ANN401 - Triton's types
-        settings = self.configs[min(config, len(self.configs) - 1)].all_kwargs()
-        return self.fn.run(*args, **(named | settings))
+        chosen = self.best_config = self.configs[min(config, len(self.configs) - 1)]
+        settings = named | chosen.all_kwargs()
+        if chosen.pre_hook is not None:
+            chosen.pre_hook({**dict(zip(self.arg_names, args, strict=False)), **settings})
+        return self.fn.run(*args, **settings)
 
     def measure(function: Any, *_args: object, **_named: object) -> float:  # noqa: ANN401 - any function
         function()
         return float("nan")
 
+    tuners = [each for each in _list_subclasses(Autotuner) if "run" in vars(each)]
     return [
         Replacement("triton.JITFunction.run (kernel[grid](...))", JITFunction, "run", launch),
         Replacement(f"triton.autotune (configuration {config})", Autotuner, "run", choose),
+        *(Replacement(f"{each.__module__}.{each.__name__}.run", each, "run", choose) for each in tuners),
+        Replacement("", Autotuner, "__init_subclass__", classmethod(_make_adopter(Autotuner, choose))),
         Replacement("triton.testing.do_bench (runs once, measures nothing)", triton.testing, "do_bench", measure),
         Replacement("triton.runtime.driver.active", triton.runtime.driver, "_active", CapturingDriver(device)),
     ]
+
+
+def _list_subclasses(kind: Any) -> list[Any]:  # noqa: ANN401 - Triton's types
+    return [found for each in kind.__subclasses__() for found in (each, *_list_subclasses(each))]
+
+
+def _make_adopter(tuner: Any, choose: Callable[..., Any]) -> Callable[..., None]:  # noqa: ANN401 - Triton's types
+    """What is called for each tuner that a package derives from Triton's meanwhile: it shall not measure either.
+
+    Such tuners keep what they measured on disk, where numbers of launches that did not run must not get.
+    """
+
+    def adopt(cls: Any, **named: object) -> None:  # noqa: ANN401 - Triton's types
+        super(tuner, cls).__init_subclass__(**named)
+        own = vars(cls).get("run")
+        if own is not None:
+
+            def run(self: Any, *args: object, **given: object) -> Any:  # noqa: ANN401 - Triton's types
+                return choose(self, *args, **given) if _is_captured() else own(self, *args, **given)
+
+            cls.run = run
+
+    return adopt
+
+
+def _is_captured() -> bool:
+    from triton.runtime import driver as drivers
+
+    return isinstance(drivers._active, CapturingDriver)  # noqa: SLF001 - what `list_triton_replacements` puts there

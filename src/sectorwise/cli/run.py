@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import runpy
 import sys
@@ -48,7 +49,7 @@ def run(
     If the script raises, its traceback is shown, after what was analysed until then, and the exit code is 1.
     """
     text = _read_script(script)
-    named = tuple(name for name in FRAMEWORKS if re.search(rf"\b{name}\b", text))
+    named = _find_frameworks(text)
     raised: BaseException | None = None
     with capture(
         device=device or read_settings(Path.cwd()).device or DEFAULT_DEVICE, config=config, frameworks=named or None
@@ -77,6 +78,14 @@ def _read_script(script: Path) -> str:
     if identify(head) in NAMED:
         raise ArgumentError(f"{script} is no Python script: it is {describe_kind(head)}")
     return read_source(script).text
+
+
+def _find_frameworks(text: str) -> tuple[str, ...]:
+    """The frameworks that a script names; what is imported with PyTorch may bring kernels of Triton along."""
+    named = {name for name in FRAMEWORKS if re.search(rf"\b{name}\b", text)}
+    if "torch" in named and importlib.util.find_spec("triton") is not None:
+        named.add("triton")
+    return tuple(name for name in FRAMEWORKS if name in named)
 
 
 def _run_script(script: Path, arguments: tuple[str, ...]) -> BaseException | None:

@@ -7,6 +7,7 @@ that CuPy's own generator writes, and compiled as other CUDA C++ is.
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -100,7 +101,7 @@ def _read_grid(launch: ObjectLaunch) -> tuple[int, int, int]:
 
 def _compile_elementwise(kernel: Any, launch: ObjectLaunch, target: str, version: str) -> ObjectCompilation:  # noqa: ANN401
     values = _check_elementwise(kernel, launch)
-    count = next(value.count for value in values if isinstance(value, BufferArgument))
+    count = next(value.passed for value in values if isinstance(value, BufferArgument))
     code = _PREAMBLE + _write_loop(kernel, values, count)
     nvrtc = load_nvrtc()
     folders = [
@@ -143,7 +144,7 @@ def _check_elementwise(kernel: Any, launch: ObjectLaunch) -> list[BufferArgument
         raise ArgumentError(
             f"{where} takes {wanted} arrays or numbers, inputs and outputs, got {len(launch.positional)}"
         )
-    counts = {value.count for value in values if isinstance(value, BufferArgument)}
+    counts = {value.passed for value in values if isinstance(value, BufferArgument)}
     if len(counts) != 1:
         raise ArgumentError(f"{where}: arrays of one size are read, got {sorted(counts)} elements")
     return values
@@ -182,5 +183,5 @@ def _pass(value: BufferArgument | ScalarArgument) -> StructArgument | ScalarArgu
     if isinstance(value, ScalarArgument):
         return value
     size_bytes = ELEMENT_TYPES[value.dtype].size_bytes
-    words = tuple(ScalarArgument(number, "i64") for number in (value.count, value.count, size_bytes))
-    return StructArgument((BufferArgument(value.dtype, value.count, value.contents, value.name), *words))
+    words = tuple(ScalarArgument(number, "i64") for number in (value.passed, value.passed, size_bytes))
+    return StructArgument((replace(value, span=None, shape=None), *words))

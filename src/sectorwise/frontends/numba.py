@@ -11,6 +11,7 @@ import importlib.metadata
 import math
 import re
 import warnings
+from dataclasses import replace
 from typing import Any, Final
 
 from sectorwise.errors import ArgumentError, CompileError, MissingToolError
@@ -134,13 +135,13 @@ def _type_of(name: str, value: object) -> Any:  # noqa: ANN401 - Numba's own typ
 
 def _pass(name: str, value: object) -> list[BufferArgument | ScalarArgument]:
     match value:
-        case BufferArgument(dtype=dtype, count=count, shape=shape):
+        case BufferArgument(dtype=dtype, passed=count, shape=shape):
             size_bytes = ELEMENT_TYPES[dtype].size_bytes
             sizes = shape or (count,)
             strides = [size_bytes * math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
             head = [ScalarArgument(number, "i64") for number in (0, 0, count, size_bytes)]
             tail = [ScalarArgument(number, "i64") for number in (*sizes, *strides)]
-            return [*head, BufferArgument(dtype, count, value.contents, name), *tail]
+            return [*head, replace(value, name=name, span=None, shape=None), *tail]
         case ScalarArgument(dtype=str(dtype), value=number):
             return [ScalarArgument(number, dtype, name)]
         case ScalarArgument(value=number) | (bool() | int() | float() as number):

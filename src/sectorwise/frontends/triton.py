@@ -22,7 +22,7 @@ from sectorwise.launch.sharing import share_buffers
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-TESTED_VERSIONS: Final = ("3.9.0",)
+TESTED_VERSIONS: Final = ("3.8.0", "3.9.0")
 _INSTALL = "pip install 'sectorwise[triton]' brings it; no GPU is needed"
 _TRITON_NAMES = {
     "f64": "fp64",
@@ -41,11 +41,11 @@ class _Tensor:
     """What Triton's JIT looks at of a tensor: the element type by Triton's name, and the alignment of the address."""
 
     dtype: str
+    skipped_bytes: int = 0
 
-    @staticmethod
-    def data_ptr() -> int:
-        """Buffers are aligned to 512 bytes here; only divisibility by 16 matters to the JIT."""
-        return _ALIGNED_ADDRESS
+    def data_ptr(self) -> int:
+        """Buffers are aligned to 512 bytes here, views of them as they lie; divisibility by 16 matters to the JIT."""
+        return _ALIGNED_ADDRESS + self.skipped_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +154,8 @@ def _unwrap(kernel: Any, launch: ObjectLaunch, named: dict[str, object]) -> tupl
 def _stand_in(value: object) -> object:
     """What Triton's JIT gets for an argument."""
     match value:
-        case BufferArgument(dtype=dtype):
-            return _Tensor(_TRITON_NAMES[dtype])
+        case BufferArgument(dtype=dtype, skip=skip):
+            return _Tensor(_TRITON_NAMES[dtype], skip * ELEMENT_TYPES[dtype].size_bytes)
         case ScalarArgument(value=number, dtype="u8") if number in {0, 1}:
             return bool(number)
         case ScalarArgument(value=number):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sectorwise.launch.carets import launch_error
 from sectorwise.launch.config import BufferArgument, StructArgument
-from sectorwise.launch.dtypes import size_of
+from sectorwise.launch.dtypes import ELEMENT_TYPES, size_of
 from sectorwise.launch.packing import walk_buffers
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ def find_buffers(launch: LaunchConfig) -> tuple[tuple[Path, str, BufferArgument]
 def find_address(argument: BufferArgument | PointerArgument, path: Path, placed: tuple[PlacedBuffer, ...]) -> int:
     """Return the address that a buffer or an alias stands for; raises LaunchError for an alias of nothing."""
     if isinstance(argument, BufferArgument):
-        return next(each.base for each in placed if each.path == path)
+        base = next(each.base for each in placed if each.path == path)
+        return base + argument.skip * ELEMENT_TYPES[argument.dtype].size_bytes
     named = [each for each in placed if each.buffer.name == argument.target]
     if not named:
         names = [each.buffer.name for each in placed if each.buffer.name is not None]

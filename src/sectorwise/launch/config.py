@@ -54,7 +54,8 @@ class BufferArgument:
     """A device array of `count` elements; `dtype` is one of f64 f32 f16 bf16 i64 i32 i16 i8 u64 u32 u16 u8.
 
     `shape` is that of a matrix or a higher array (rows last to change), None for a plain buffer: Numba's and CuPy's
-    arrays pass it to the kernel.
+    arrays pass it to the kernel. The first `skip` elements lie before the address that is passed: they are what a view
+    of an array has before it, back to where its memory is aligned as a buffer's.
     """
 
     dtype: str
@@ -63,6 +64,12 @@ class BufferArgument:
     name: str | None = None
     span: Span | None = field(default=None, compare=False)
     shape: tuple[int, ...] | None = None
+    skip: int = 0
+
+    @property
+    def passed(self) -> int:
+        """How many elements lie from the address on that is passed."""
+        return self.count - self.skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,69 +2,85 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sectorwise.errors import ArgumentError
-from sectorwise.launch.config import BufferArgument, PointerArgument
+from sectorwise.launch.config import BufferArgument, Contents, PointerArgument
+from sectorwise.launch.memory import view_memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+    import numpy.typing as npt
+
     from sectorwise.launch.config import Argument
 
 
+@dataclass(frozen=True, slots=True)
+class _Range:
+    """The memory of argument number `place`: its array, from `start` to before `end`."""
+
+    place: int
+    buffer: BufferArgument
+    array: npt.NDArray[np.generic]
+    start: int
+    end: int
+
+
 def share_buffers(arguments: Sequence[Argument]) -> tuple[Argument, ...]:
-    """Return the arguments, arrays that lie in another one replaced by pointers into that one.
+    """Return the arguments; of arrays whose memory overlaps one becomes a buffer with all of it, the others pointers.
 
     Only arrays given from Python can share memory; the names of those that do must differ.
 
     Raises:
-        ArgumentError: two arrays overlap, and neither holds the other.
+        ArgumentError: the memory is no whole number of elements of the array that begins first.
     """
-    ranges = [_find_range(argument) for argument in arguments]
-    shared: list[Argument] = []
-    for place, argument in enumerate(arguments):
-        holder = _find_holder(place, ranges)
-        target = None if holder is None else arguments[holder]
-        if holder is None or not isinstance(target, BufferArgument) or target.name is None:
-            _refuse_overlap(place, ranges, arguments)
-            shared.append(argument)
-        else:
-            shared.append(PointerArgument(target.name, _start(ranges, place) - _start(ranges, holder), argument.name))
+    shared = list(arguments)
+    ranges = [found for place, argument in enumerate(arguments) if (found := _find_range(place, argument)) is not None]
+    for group in _group(ranges):
+        holder = group[0]
+        if len(group) == 1 or holder.buffer.name is None:
+            continue
+        shared[holder.place] = _widen(group)
+        for each in group[1:]:
+            passed = each.start + each.buffer.skip * each.array.itemsize
+            shared[each.place] = PointerArgument(holder.buffer.name, passed - holder.start, each.buffer.name)
     return tuple(shared)
 
 
-def _find_range(argument: Argument) -> tuple[int, int] | None:
+def _find_range(place: int, argument: Argument) -> _Range | None:
     array = argument.contents.array if isinstance(argument, BufferArgument) else None
-    if array is None:
+    if not isinstance(argument, BufferArgument) or array is None:
         return None
     start: int = array.__array_interface__["data"][0]
-    return start, start + array.nbytes
+    return _Range(place, argument, array, start, start + array.nbytes)
 
 
-def _start(ranges: Sequence[tuple[int, int] | None], place: int) -> int:
-    found = ranges[place]
-    return 0 if found is None else found[0]
+def _group(ranges: list[_Range]) -> list[list[_Range]]:
+    """Those that overlap, directly or by way of others; the one that begins first, the largest of such, comes first."""
+    groups: list[list[_Range]] = []
+    end = 0
+    for each in sorted(ranges, key=lambda found: (found.start, -found.end, found.place)):
+        if groups and each.start < end:
+            groups[-1].append(each)
+            end = max(end, each.end)
+        else:
+            groups.append([each])
+            end = each.end
+    return groups
 
 
-def _find_holder(place: int, ranges: Sequence[tuple[int, int] | None]) -> int | None:
-    """Return which other array has all bytes of this one: the first of equals, the largest of larger ones."""
-    own = ranges[place]
-    if own is None:
-        return None
-    larger = [
-        (other[0] - other[1], index)
-        for index, other in enumerate(ranges)
-        if other is not None and other[0] <= own[0] and own[1] <= other[1] and (other != own or index < place)
-    ]
-    return min(larger)[1] if larger else None
-
-
-def _refuse_overlap(place: int, ranges: Sequence[tuple[int, int] | None], arguments: Sequence[Argument]) -> None:
-    own = ranges[place]
-    for index, other in enumerate(ranges):
-        if own is None or other is None or index == place:
-            continue
-        if other[0] < own[0] < other[1] < own[1]:
-            names = f"{arguments[index].name} and {arguments[place].name}"
-            raise ArgumentError(f"arguments {names} overlap in memory, and neither holds the other")
+def _widen(group: list[_Range]) -> BufferArgument:
+    """The first of a group, with the memory of all."""
+    holder = group[0]
+    end = max(each.end for each in group)
+    if end == holder.end:
+        return holder.buffer
+    count, odd_bytes = divmod(end - holder.start, holder.array.itemsize)
+    if odd_bytes:
+        names = " and ".join(str(each.buffer.name) for each in group)
+        raise ArgumentError(f"arguments {names} overlap in memory, in parts of elements: pass copies")
+    array = view_memory(holder.array, holder.start, count, *(each.array for each in group))
+    return replace(holder.buffer, count=count, contents=Contents("array", array=array), shape=None)

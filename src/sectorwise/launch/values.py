@@ -11,6 +11,7 @@ from sectorwise.errors import ArgumentError
 from sectorwise.launch.addresses import ALIGNMENT_BYTES
 from sectorwise.launch.config import BufferArgument, Contents, ScalarArgument
 from sectorwise.launch.dtypes import LONG_NAMES
+from sectorwise.launch.memory import view_memory
 from sectorwise.launch.notation import parse_launch
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ def read_value(value: object, name: str | None = None) -> object:
         return _read_tensor(value, name)
     if "numpy" in tops:
         return _read_numpy(value, name)
+    if hasattr(value, "data_ptr") and hasattr(value, "untyped_storage") and "torch" in sys.modules:
+        return _read_memory(value, name)
     return value
 
 
@@ -78,7 +81,9 @@ def describe_value(value: object) -> str:
     """What of a Python value decides how a launch of it runs, contents of arrays apart: shape, type, number."""
     shape = getattr(value, "shape", None)
     if shape is not None and hasattr(value, "dtype"):
-        return f"{value.dtype}{tuple(shape)}"
+        strides = value.stride() if hasattr(value, "stride") else getattr(value, "strides", None)
+        skipped = _find_begin(value) % ALIGNMENT_BYTES
+        return f"{value.dtype}{tuple(shape)} {strides} {skipped}"
     return repr(value)
 
 
@@ -97,40 +102,72 @@ def _read_numpy(value: Any, name: str | None) -> object:  # noqa: ANN401 - an ar
     return value
 
 
-def _read_array(array: npt.NDArray[np.generic], dtype: str, name: str | None) -> BufferArgument:
-    """An array's elements in memory, from the first to the last: of a view with gaps, the gaps as well."""
-    import numpy as np
+def _read_array(
+    array: npt.NDArray[np.generic], dtype: str, name: str | None, begin: int | None = None, end: int = 0
+) -> BufferArgument:
+    """An array's elements in memory, from the first to the last: of a view with gaps, the gaps as well.
 
+    A view that begins `begin` bytes inside the memory that was allocated is not aligned as a buffer is: the elements
+    before it come along, back to where a buffer could begin. Those after it come along to byte `end` of that memory.
+    """
     if any(step < 0 for step in array.strides):
         raise ArgumentError(f"argument {name or ''}: an array that lies backwards cannot be passed: copy it first")
-    owner: object = array
-    while isinstance(getattr(owner, "base", None), np.ndarray):
-        owner = getattr(owner, "base", None)
-    begin = array.__array_interface__["data"][0] - np.asarray(owner).__array_interface__["data"][0]
-    if begin % ALIGNMENT_BYTES:
-        message = f"an array that begins {begin} bytes inside another one cannot be passed: pass a copy, or the whole"
-        raise ArgumentError(f"argument {name or ''}: {message}")
+    start = array.__array_interface__["data"][0]
+    begin = _find_begin(array) if begin is None else begin
+    skip, odd_bytes = divmod(begin % ALIGNMENT_BYTES, array.itemsize)
+    if odd_bytes:
+        message = f"an array that begins {begin} bytes inside another one, no multiple of its {array.itemsize}"
+        raise ArgumentError(f"argument {name or ''}: {message}, cannot be passed: pass a copy")
     steps = [step // array.itemsize for step in array.strides]
     count = 1 + sum((size - 1) * step for size, step in zip(array.shape, steps, strict=True))
     if array.size == 0:
         raise ArgumentError(f"argument {name or ''}: an array without elements cannot be passed")
-    flat = np.lib.stride_tricks.as_strided(array, (count,), (array.itemsize,), writeable=False)
+    count = max(count, (end - begin) // array.itemsize)
+    flat = view_memory(array, start - skip * array.itemsize, skip + count)
     shape = array.shape if array.flags.c_contiguous and array.ndim > 1 else None
-    return BufferArgument(dtype, count, Contents("array", array=flat), name, shape=shape)
+    return BufferArgument(dtype, skip + count, Contents("array", array=flat), name, shape=shape, skip=skip)
+
+
+def _find_begin(value: Any) -> int:  # noqa: ANN401 - an array, a tensor, or what is like one
+    """Return how many bytes inside the memory that was allocated an array or a tensor begins."""
+    import numpy as np
+
+    if hasattr(value, "storage_offset"):
+        return int(value.storage_offset() * value.element_size())
+    if hasattr(value, "untyped_storage"):
+        return int(value.data_ptr() - value.untyped_storage().data_ptr())
+    if not isinstance(value, np.ndarray):
+        return 0
+    owner = value
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    return int(value.__array_interface__["data"][0] - owner.__array_interface__["data"][0])
 
 
 def _read_tensor(tensor: Any, name: str | None) -> BufferArgument:  # noqa: ANN401 - PyTorch's own type
     dtype = _name_type(str(tensor.dtype).removeprefix("torch."), name)
-    if tensor.device.type == "meta":
+    # Where the memory is: while launches are captured, tensors on the CPU say that they are on a GPU.
+    place = tensor.untyped_storage().device
+    if place.type == "meta":
         shape = tuple(tensor.shape)
         return BufferArgument(dtype, max(tensor.numel(), 1), Contents("noise"), name, shape=shape)
-    if tensor.device.type != "cpu":
-        raise ArgumentError(f"argument {name or ''}: a tensor on {tensor.device} cannot be read: pass it on the CPU")
+    if place.type != "cpu":
+        raise ArgumentError(f"argument {name or ''}: a tensor on {place} cannot be read: pass it on the CPU")
     plain = tensor.detach()
+    begin = _find_begin(tensor)
     # NumPy has no bfloat16: its bits are passed as 16-bit words.
     plain = plain.view(sys.modules["torch"].int16) if dtype == "bf16" else plain
     array = plain.numpy()
-    return _read_array(array.view("u2") if dtype == "bf16" else array, dtype, name)
+    # Elements that lie on one another (`expand`) say nothing of the memory: kernels go on with strides of their own.
+    end = tensor.untyped_storage().nbytes() if 0 in tensor.stride() else 0
+    return _read_array(array.view("u2") if dtype == "bf16" else array, dtype, name, begin, end)
+
+
+def _read_memory(wrapper: Any, name: str | None) -> BufferArgument:  # noqa: ANN401 - any class with PyTorch's memory
+    """What packages wrap tensors in, with an address of its own: all memory of the tensor, before and behind that."""
+    storage = wrapper.untyped_storage()
+    whole = _read_tensor(sys.modules["torch"].empty(0, dtype=wrapper.dtype).set_(storage), name)
+    return dataclasses.replace(whole, skip=_find_begin(wrapper) // wrapper.dtype.itemsize, shape=None)
 
 
 def _name_type(spelled: str, name: str | None) -> str:

@@ -30,6 +30,11 @@ def _write_summary(captured: Captured, page: Page) -> Iterator[str]:
     for launch in captured.launches:
         if launch.because is not None:
             yield from fold(page, f"  {launch.kernel} was skipped: {launch.because}")
+    if captured.passed_over:
+        total = sum(captured.passed_over.values())
+        counts = captured.passed_over.most_common()
+        names = ", ".join(f"{name.removeprefix('aten::')} {count}" for name, count in counts)
+        yield from fold(page, f"  {total:,} operations are PyTorch's own, ran on the CPU and are not analysed: {names}")
     yield "replaced meanwhile"
     for name in captured.replaced:
         yield from fold(page, f"  {name}")
