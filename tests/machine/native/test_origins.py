@@ -23,6 +23,14 @@ if TYPE_CHECKING:
 SOURCE = r"""
 struct Pair { const int* from; int* to; };
 __device__ int table[4096];
+__device__ int* held = table;
+extern "C" __global__ void through_variable(int* a, int* out, int first) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  int* chosen = first ? a : held;
+  chosen[i & 4095] = (i * 7) & 1023;
+  __syncthreads();
+  out[table[i & 4095]] = 1;
+}
 extern "C" __global__ void gather(int* out, const int* index, const int* in) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   out[i] = in[index[i]];
@@ -139,6 +147,7 @@ def test_what_is_not_known_to_point_anywhere_reaches_all_of_its_space() -> None:
         "packed<<<16, 64>>>({x=i32[1024], ptr(x, 0)}, i32[1024])",
         "packed<<<16, 64>>>({i32[1024]=perm(4), i32[1024]}, i32[1024])",
         "module<<<64, 64>>>(i32[1024])",
+        "through_variable<<<16, 64>>>(i32[4096], i32[1024], 0)",
     ],
 )
 def test_counts_are_those_of_the_reference_engine(launch: str) -> None:

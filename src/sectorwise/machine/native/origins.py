@@ -3,7 +3,7 @@
 In global memory the parts are buffers. An address reaches the buffers whose pointers it was made from, as C++ has it:
 what goes out of bounds there is found as a fault, not followed into the buffer beside. The definitions of the
 instructions are run on the origins of values, the buffers that a value may point into, to a fixed point along the flow
-graph; what memory holds has the origins of all that was ever stored to that part.
+graph; what memory holds has the origins of all that it holds at the start or that was ever stored to that part.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ import numpy as np
 
 from sectorwise.binary.ir import ZERO_REGISTER
 from sectorwise.counting.request import Space
+from sectorwise.launch.contents import materialise
 from sectorwise.machine.native.flow import sees_others
 from sectorwise.machine.registers import UNIFORM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from sectorwise.binding import BoundLaunch
+    import numpy.typing as npt
+
+    from sectorwise.binding import Allocation, BoundLaunch
     from sectorwise.counting.request import Access
     from sectorwise.machine.native.flow import Flow
     from sectorwise.machine.native.trace import Marks
@@ -76,7 +79,7 @@ def parts_of(space: Space, bound: BoundLaunch) -> frozenset[Part]:
 
 def find_reach(flow: Flow, bound: BoundLaunch) -> Reach:
     """What instructions may reach, by the origins of their addresses."""
-    port = OriginPort(bound, _find_pointers(bound))
+    port = OriginPort(bound, _find_pointers(bound), _find_held(bound))
     while True:
         before = port.memory.copy(), port.everywhere.copy()
         _follow(flow, port)
@@ -91,11 +94,30 @@ def _find_pointers(bound: BoundLaunch) -> dict[tuple[int, int], Origins]:
         words = np.frombuffer(content[: len(content) // 4 * 4], "<u4").astype(np.uint64)
         values = words[:-1] | words[1:] << np.uint64(32)
         for number, allocation in enumerate(bound.allocations):
-            first, last = np.uint64(allocation.base), np.uint64(allocation.base + allocation.size_bytes)
-            for place in np.flatnonzero((values >= first) & (values <= last)).tolist():
+            for place in np.flatnonzero(_points_into(values, allocation)).tolist():
                 for offset in (4 * place, 4 * place + 4):
                     found[bank, offset] = found.get((bank, offset), _NONE) | {number}
     return found
+
+
+def _find_held(bound: BoundLaunch) -> dict[Part, Origins]:
+    """Buffers that the pointers which a buffer holds at the start point to; patterns of numbers hold none."""
+    found: dict[Part, Origins] = {}
+    for holder, holding in enumerate(bound.allocations):
+        if holding.buffer.contents.kind not in {"array", "file"}:
+            continue
+        content = materialise(holding.buffer).reshape(-1).view(np.uint8)
+        values = content[: len(content) // 8 * 8].view("<u8")
+        pointed = frozenset(number for number, each in enumerate(bound.allocations) if _points_into(values, each).any())
+        if pointed:
+            found[holder] = pointed
+    return found
+
+
+def _points_into(values: npt.NDArray[np.uint64], allocation: Allocation) -> npt.NDArray[np.bool_]:
+    first, last = np.uint64(allocation.base), np.uint64(allocation.base + allocation.size_bytes)
+    pointing: npt.NDArray[np.bool_] = (values >= first) & (values <= last)
+    return pointing
 
 
 class OriginAlgebra:
