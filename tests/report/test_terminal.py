@@ -61,6 +61,18 @@ def test_runs_of_equal_sites_are_one_row_with_all_their_requests() -> None:
     assert re.search(r"global load +×5 +4 +10,240 +4\.0 +4\.0", shown)  # noqa: RUF001 - the multiplication sign
 
 
+@pytest.mark.parametrize("executed", [9_999_999, 10_000_000, 51_711_488, 4_294_967_296])
+def test_many_requests_do_not_run_into_the_bytes(executed: int) -> None:
+    few, many = (
+        next(
+            line for line in terminal.render(make_analysis(make_kernel(sites=(site,)))).splitlines() if "load " in line
+        )
+        for site in (SITES[0], replace(SITES[0], executed=executed, sectors=executed * 4, sectors_ideal=executed * 4))
+    )
+    assert many.split()[:4] == ["global", "load", "4", f"{executed:,}"]
+    assert measure(few) == measure(many)
+
+
 def test_equal_sites_with_others_between_are_one_row() -> None:
     local = replace(SITES[2], location=None)
     global_ = replace(SITES[0], location=None)

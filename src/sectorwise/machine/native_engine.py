@@ -34,7 +34,7 @@ from sectorwise.machine.native.relevance import find_relevant
 from sectorwise.machine.native.sampling import sample_blocks
 from sectorwise.machine.native.session import open_session
 from sectorwise.machine.native.suitability import check_order, find_doubts, find_met_doubts
-from sectorwise.machine.native.unsupported import UnsupportedError
+from sectorwise.machine.native.unsupported import StrayedError, UnsupportedError
 from sectorwise.machine.outcome import make_execution
 from sectorwise.machine.program import decode
 from sectorwise.machine.taint import KNOWN
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from sectorwise.machine.execution import Execution, ExecutionOptions, Sampling
     from sectorwise.machine.native.alike import Alike
     from sectorwise.machine.native.compiler import Host
+    from sectorwise.machine.native.flow import Flow
+    from sectorwise.machine.native.origins import Reach
     from sectorwise.machine.program import Program
 
 _PADDING_BYTES = 64
@@ -85,20 +87,26 @@ def execute_native(
         raise UnsupportedError("blocks of a cluster run together in the reference engine alone")
     program = decode(bound.kernel)
     flow = find_flow(program)
-    reach = reach_spaces(flow, bound)
-    doubts, relevant = find_doubts(flow, bound, reach), frozenset(find_relevant(flow, reach))
-    if doubts or any(writes_buffers(step) and step.instruction.index in relevant for step in flow.steps()):
-        # Something hangs on what is stored: it pays to know which buffers that may be.
-        reach = find_reach(flow, bound)
+    for reach in (_find_useful_reach(flow, bound), reach_spaces(flow, bound)):
         doubts, relevant = find_doubts(flow, bound, reach), frozenset(find_relevant(flow, reach))
-    if doubts and not assumes:
-        text = flow.step_at(min(doubts)).instruction.text
-        raise UnsupportedError(f"{text} may depend on a value that is inexact, or on an order")
-    execution = _run(bound, options, Plan(program, flow, host, relevant, reach, doubts, assumes), progress)
-    if all(step.instruction.index in relevant for step in flow.steps() if writes_buffers(step)):
-        return execution
-    everything = Plan(program, flow, host, None, reach, assumes=True)
-    return replace(execution, read_buffer=_read_later(bound, options, everything))
+        if doubts and not assumes:
+            text = flow.step_at(min(doubts)).instruction.text
+            raise UnsupportedError(f"{text} may depend on a value that is inexact, or on an order")
+        with contextlib.suppress(StrayedError):
+            execution = _run(bound, options, Plan(program, flow, host, relevant, reach, doubts, assumes), progress)
+            if all(step.instruction.index in relevant for step in flow.steps() if writes_buffers(step)):
+                return execution
+            everything = Plan(program, flow, host, None, reach, assumes=True)
+            return replace(execution, read_buffer=_read_later(bound, options, everything))
+    raise UnsupportedError("an address reaches what it was thought not to reach")
+
+
+def _find_useful_reach(flow: Flow, bound: BoundLaunch) -> Reach:
+    """What instructions may reach: buffers where something hangs on what is stored, else whole spaces."""
+    reach = reach_spaces(flow, bound)
+    doubts, relevant = find_doubts(flow, bound, reach), find_relevant(flow, reach)
+    stores = any(writes_buffers(step) and step.instruction.index in relevant for step in flow.steps())
+    return find_reach(flow, bound) if doubts or stores else reach
 
 
 def _read_later(bound: BoundLaunch, options: ExecutionOptions, plan: Plan) -> Callable[[int], npt.NDArray[np.uint8]]:
@@ -151,7 +159,7 @@ def _run_classes(
     bound = tally.bound
     translation, library = build_code(tally, plan, alike)
     counters, limit = open_counters(plan, translation), tally.options.step_limit
-    session = open_session(bound, translation, library, open_buffers(tally, plan), counters, limit)
+    session = open_session(bound, translation, library, open_buffers(tally, plan), counters, limit, plan.reach)
     classes = run_examples(session, bound, translation, alike, progress, tally.lengths)
     check_stop(tally, session, classes.stop)
     enter_counted(tally, translation, Counted(counters, classes.issued))

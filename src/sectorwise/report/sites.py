@@ -61,9 +61,12 @@ def _write_row(site: MemorySite, number: int, page: Page, sure: str | None) -> s
     mark = paint(page, role, "?" if unknown else "!" if role in {Role.FAIR, Role.BAD} else " ")
     times = tidy(page, f"×{number}") if number > 1 else ""  # noqa: RUF001 - the sign is meant
     sure = sure or "unknown" if site.certainty is None else sure or _SHORT.get(site.certainty, site.certainty)
+    requests = f"{site.executed * number:,}"
+    # From ten million on they take room from the access, and never stand against the bytes.
+    wide = min(max(len(requests) - 9, 0), 19)
     efficiency = paint(page, role, f"{write_percent(figures.efficiency, absent=absent):>6}")
     row = (
-        f"  {mark} {name_operation(site):<19}{times:>4}{site.width_bytes:>4}{site.executed * number:>10,}"
+        f"  {mark} {name_operation(site):<{19 - wide}}{times:>4}{site.width_bytes:>4} {requests:>9}"
         f"{write_ratio(figures.sectors, absent=absent):>6}{write_ratio(figures.sectors_ideal, absent=absent):>6}"
         f"{write_ratio(figures.wavefronts, absent=absent):>7}{write_ratio(figures.wavefronts_ideal, absent=absent):>6}"
         f"{efficiency} {sure:<7}"

@@ -82,6 +82,24 @@ extern "C" __global__ void shuffled(int* a, int* b, int* out) {
   other[i] = (i * 5) & 1023;
   out[a[i]] = 1;
 }
+extern "C" __global__ void loads_far(const int* a, int* b, int* out, long long far) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  b[i] = (i * (blockIdx.x % 3 + 1)) & 1023;
+  __syncthreads();
+  out[a[far + i]] = 1;
+}
+extern "C" __global__ void stores_far(int* a, const int* b, int* out, long long far) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  a[far + i] = (i * (blockIdx.x % 3 + 1)) & 1023;
+  __syncthreads();
+  out[b[i]] = 1;
+}
+extern "C" __global__ void exchanges_far(int* a, const int* b, int* out, long long far) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  atomicOr(a + far + i, (i * (blockIdx.x % 3 + 1)) & 1023);
+  __syncthreads();
+  out[b[i]] = 1;
+}
 """
 GATHER = "gather<<<512, 64>>>(i32[32768], i32[32768]=perm(3), i32[32768])"
 
@@ -153,6 +171,19 @@ def test_what_is_not_known_to_point_anywhere_reaches_all_of_its_space() -> None:
 def test_counts_are_those_of_the_reference_engine(launch: str) -> None:
     """Launches that store where others, or they themselves, load what decides."""
     assert list_differences(_bind(launch), ExecutionOptions(sample_above=None)) == []
+
+
+@pytest.mark.parametrize("kernel", ["loads_far", "stores_far", "exchanges_far"])
+@pytest.mark.parametrize("grid", [4, 32])
+def test_who_goes_to_another_buffer_by_its_distance_is_seen(kernel: str, grid: int) -> None:
+    buffers = [
+        allocation.base for allocation in _bind(f"{kernel}<<<1, 32>>>(i32[1024], i32[1024], i32[1024], 0)").allocations
+    ]
+    bound = _bind(f"{kernel}<<<{grid}, 32>>>(i32[1024], i32[1024], i32[1024], {(buffers[1] - buffers[0]) // 4})")
+    assert list_differences(bound, ExecutionOptions(sample_above=None)) == []
+    indices = [(i * (i // 32 % 3 + 1)) % 1024 for i in range(32 * grid)]
+    sectors = sum(len({index // 8 for index in indices[i : i + 32]}) for i in range(0, 32 * grid, 32))
+    assert execute_native(bound, ExecutionOptions()).sites[-1].sectors == sectors
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def _write_place(name: str, width: int) -> Code:
     far = code.value(f"icmp uge i64 {offset}, {size}")
     over = code.value(f"icmp ugt i64 {end}, {size}")
     with code.when(code.value(f"or i1 {far}, {over}")):
-        found = code.call("ptr", "find", f"ptr %ctx, i64 %address, i64 {width}, i32 %flag")
+        found = code.call("ptr", "find", f"ptr %ctx, ptr %site, i64 %address, i64 {width}, i32 %flag")
         with code.when(code.value(f"icmp eq ptr {found}, null")):
             code.give(0)
         code.store("ptr", found, "%site", SITE["allocation"])

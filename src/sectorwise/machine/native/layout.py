@@ -111,7 +111,8 @@ PATTERN_BYTES = 64 + LONG_ROW
 COPY_PATTERN_BYTES = PATTERN_BYTES + 2 * WORD_ROW
 PATTERN_BITS = 8
 RECENT_BITS = 6
-# `met` is what it met that CUDA leaves undefined (`encounters`); `first_*` are the warp and the addresses of the first
+# `reach` points to a byte for each buffer, zero for those that it was thought not to reach. `met` is what it met that
+# CUDA leaves undefined (`encounters`); `first_*` are the warp and the addresses of the first
 # request of all.
 SITE = {
     "allocation": 0,
@@ -121,6 +122,7 @@ SITE = {
     "first_mask": 20,
     "first_warp": 24,
     "met": 32,
+    "reach": 40,
     "first_addresses": 64,
     "recent": 64 + LONG_ROW,
     "patterns": 64 + LONG_ROW + (4 << RECENT_BITS),
@@ -137,6 +139,6 @@ WIDE_COLUMNS = LOG_COLUMNS + 2 + 2 * LANES
 LOG_ROWS = 1 << 14
 
 # Why machine code gives control back.
-WAITS, OUT_OF_FUEL, GAVE_UP = 0, 1, 2
+WAITS, OUT_OF_FUEL, GAVE_UP, STRAYED = 0, 1, 2, 3
 
 NOWHERE = 0x7FFFFFFF

@@ -21,6 +21,7 @@ from sectorwise.machine.native.layout import (
     SITE,
     SITE_BYTES,
     STORED,
+    STRAYED,
     WORD_ROW,
 )
 from sectorwise.machine.native.moves import (
@@ -79,15 +80,23 @@ def _write_watch() -> Code:
 
 def _write_give_up() -> Code:
     code = Code("give_up", "void", "ptr %ctx")
-    code.store("i32", GAVE_UP, "%ctx", CONTEXT["stop"])
-    code.store("i64", -1, "%ctx", CONTEXT["fuel"])
+    _stop(code, GAVE_UP)
     code.give()
     return code
 
 
+def _stop(code: Code, why: int) -> None:
+    """Ends the run at the next basic block."""
+    code.store("i32", why, "%ctx", CONTEXT["stop"])
+    code.store("i64", -1, "%ctx", CONTEXT["fuel"])
+
+
 def _write_find() -> Code:
-    """The buffer that holds `bytes` from an address on, null if there is none; made now if a flag says what for."""
-    code = Code("find", "ptr", "ptr %ctx, i64 %address, i64 %bytes, i32 %flag")
+    """The buffer that holds `bytes` from an address on, null if there is none; made now if a flag says what for.
+
+    Ends the run where it is a buffer that the site was thought not to reach.
+    """
+    code = Code("find", "ptr", "ptr %ctx, ptr %site, i64 %address, i64 %bytes, i32 %flag")
     table = code.load("ptr", "%ctx", CONTEXT["allocations"])
     with code.count(code.load("i64", "%ctx", CONTEXT["allocation_count"])) as number:
         entry = code.at(table, code.value(f"mul i64 {number}, {ALLOCATION_BYTES}"))
@@ -97,6 +106,9 @@ def _write_find() -> Code:
         inside = code.value(f"icmp ult i64 {offset}, {size}")
         whole = code.value(f"icmp ule i64 {end}, {size}")
         with code.when(code.value(f"and i1 {inside}, {whole}")):
+            expected = code.load("i8", code.at(code.load("ptr", "%site", SITE["reach"]), number))
+            with code.when(code.value(f"icmp eq i8 {expected}, 0")):
+                _stop(code, STRAYED)
             missing = code.value(f"icmp eq i64 {code.load('i64', entry, ALLOCATION['host'])}, 0")
             wanted = code.value("icmp ne i32 %flag, 0")
             with code.when(code.value(f"and i1 {missing}, {wanted}")):
@@ -171,7 +183,7 @@ def _current(code: Code, address: str, flag: int, slow: str) -> tuple[str, str, 
     offset = code.value(f"sub i64 {address}, {code.load('i64', site_allocation, ALLOCATION['base'])}")
     size = code.load("i64", site_allocation, ALLOCATION["size"])
     with code.when(code.value(f"icmp uge i64 {offset}, {size}")):
-        found = code.call("ptr", "find", f"ptr %ctx, i64 {address}, i64 1, i32 {flag}")
+        found = code.call("ptr", "find", f"ptr %ctx, ptr %site, i64 {address}, i64 1, i32 {flag}")
         code.leave(slow, code.value(f"icmp eq ptr {found}, null"))
         code.store("ptr", found, "%site", SITE["allocation"])
         code.store("ptr", found, chosen)
@@ -248,7 +260,7 @@ def _write_lanes(name: str, operation: str, width: int) -> Code:
     flag = _FLAGS[operation]
     with code.lanes("%mask") as lane:
         address = first_of(code, "i64", "addresses", lane)
-        found = code.call("ptr", "find", f"ptr %ctx, i64 {address}, i64 {width}, i32 {flag}")
+        found = code.call("ptr", "find", f"ptr %ctx, ptr %site, i64 {address}, i64 {width}, i32 {flag}")
         wrong = code.value(f"icmp eq ptr {found}, null")
         odd = code.value(f"icmp ne i64 {code.value(f'and i64 {address}, {width - 1}')}, 0")
         with code.when(code.value(f"or i1 {wrong}, {odd}")):

@@ -1,9 +1,11 @@
 """Turns a kernel and its arguments into the parts of memory that each instruction may load from and store to.
 
-In global memory the parts are buffers. An address reaches the buffers whose pointers it was made from, as C++ has it:
-what goes out of bounds there is found as a fault, not followed into the buffer beside. The definitions of the
-instructions are run on the origins of values, the buffers that a value may point into, to a fixed point along the flow
-graph; what memory holds has the origins of all that it holds at the start or that was ever stored to that part.
+In global memory the parts are buffers. An address reaches the buffers whose pointers it was made from, as C++ has it;
+machine code sees where one goes elsewhere, and the launch runs again without this (`native_engine.py`).
+
+The definitions of the instructions are run on the origins of values, the buffers that a value may point into, to a
+fixed point along the flow graph; what memory holds has the origins of all that it holds at the start or that was ever
+stored to that part.
 """
 
 from __future__ import annotations

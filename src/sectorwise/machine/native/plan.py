@@ -10,14 +10,14 @@ import numpy as np
 from sectorwise.counting.request import Operation, Space
 from sectorwise.errors import StepLimitError
 from sectorwise.machine.native.compiler import build, load
-from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL
+from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL, STRAYED
 from sectorwise.machine.native.lazy import Buffers
 from sectorwise.machine.native.loop import ENTRY, write_loop
 from sectorwise.machine.native.routines import find_routines
 from sectorwise.machine.native.session import collect, measure_session, open_session
 from sectorwise.machine.native.threads import Meter, count_threads, run_shares, split_blocks
 from sectorwise.machine.native.translate import translate
-from sectorwise.machine.native.unsupported import UnsupportedError
+from sectorwise.machine.native.unsupported import StrayedError, UnsupportedError
 from sectorwise.machine.site_sums import merge_counter
 from sectorwise.machine.sites import SiteCounter
 
@@ -110,7 +110,7 @@ def open_crew(tally: Tally, plan: Plan, code: tuple[Translation, Library], block
     count = min(count_threads(blocks), max(1, tally.options.budget_bytes // size)) if is_independent(plan) else 1
     buffers, limit = open_buffers(tally, plan), tally.options.step_limit
     sessions = [
-        open_session(tally.bound, translation, library, buffers, open_counters(plan, translation), limit)
+        open_session(tally.bound, translation, library, buffers, open_counters(plan, translation), limit, plan.reach)
         for _ in range(count)
     ]
     return Crew(tally, plan, translation, sessions)
@@ -187,6 +187,8 @@ def check_stop(tally: Tally, session: Session, stop: int) -> None:
     """Raises what a session stopped for (0: nothing)."""
     if stop == OUT_OF_FUEL:
         raise StepLimitError(_describe_endless(tally, session.context.get(CONTEXT["stop_pc"], "i")))
+    if stop == STRAYED:
+        raise StrayedError("an address reaches another buffer than the pointers that it was made from")
     if stop:
         raise UnsupportedError("something happened that the reference engine describes")
 

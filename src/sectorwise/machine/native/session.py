@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from sectorwise.machine.memory import GlobalMemory
     from sectorwise.machine.native.compiler import Library
     from sectorwise.machine.native.lazy import Buffers
+    from sectorwise.machine.native.origins import Reach
     from sectorwise.machine.native.tally import Rows
     from sectorwise.machine.native.translate import Translation
     from sectorwise.machine.sites import SiteCounter
@@ -77,6 +78,7 @@ def open_session(
     buffers: Buffers,
     counters: dict[int, SiteCounter],
     step_limit: int,
+    reach: Reach,
 ) -> Session:
     """Memory for blocks of the launch, nothing run yet."""
     warps = -(-bound.launch.threads_per_block // LANES)
@@ -91,6 +93,7 @@ def open_session(
     _fill_memory(session, bound, buffers.memory)
     _fill_maps(session, bound, translation)
     _fill_sites(session, counters)
+    _fill_reach(session, reach, len(buffers.memory.allocations))
     _attach_callbacks(session, buffers)
     context.put(CONTEXT["limit"], "q", step_limit)
     context.put(CONTEXT["state_bytes"], "q", translation.state_bytes)
@@ -115,6 +118,7 @@ def _region_sizes(bound: BoundLaunch, translation: Translation, warps: int, allo
         "locals": local * warps + 64,
         "allocations": ALLOCATION_BYTES * (allocations + 1),
         "sites": SITE_BYTES * SITES_A_REQUEST * len(translation.sites),
+        "reach": len(translation.sites) * allocations + 1,
         "log": 8 * LOG_COLUMNS * LOG_ROWS,
         "wide_log": 8 * WIDE_COLUMNS * LOG_ROWS,
         "issued": 16 * len(translation.blocks),
@@ -192,6 +196,22 @@ def _fill_sites(session: Session, counters: dict[int, SiteCounter]) -> None:
             sites.put(number * SITE_BYTES + SITE["allocation"], "Q", nowhere)
             sites.put(number * SITE_BYTES + SITE["number"], "I", number)
             sites.put(number * SITE_BYTES + SITE["width"], "I", counters[index].access.width_bytes)
+
+
+def _fill_reach(session: Session, reach: Reach, allocations: int) -> None:
+    """A byte for each buffer that a site may reach: who goes elsewhere ends the run."""
+    region = session.regions["reach"]
+    for place, index in enumerate(session.order):
+        row = region.octets[place * allocations : (place + 1) * allocations]
+        parts = reach.loaded(index) | reach.stored(index)
+        if parts:
+            row[[part for part in parts if isinstance(part, int)]] = 1
+        else:
+            # It moves nothing, a prefetch: where it goes is no matter.
+            row[:] = 1
+        for number in range(SITES_A_REQUEST * place, SITES_A_REQUEST * (place + 1)):
+            entry = number * SITE_BYTES + SITE["reach"]
+            session.regions["sites"].put(entry, "Q", region.address + place * allocations)
 
 
 def _attach_callbacks(session: Session, buffers: Buffers) -> None:

@@ -10,6 +10,10 @@ class UnsupportedError(SectorwiseError):
     """Something of a launch that machine code does not do; the text says what."""
 
 
+class StrayedError(UnsupportedError):
+    """A launch reached a buffer by an address that was made from pointers to others alone."""
+
+
 def require_plain(index: int) -> None:
     """Raises UnsupportedError for what is written as a register and is none: where a function returns to."""
     if index >= RETURN_PLACE:
