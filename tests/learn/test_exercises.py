@@ -79,6 +79,11 @@ def solve(name: str) -> str:
     return text
 
 
+def test_a_source_begins_with_its_name_on_a_line_of_its_own() -> None:
+    for exercise in list_exercises():
+        assert exercise.source.startswith(f"// sectorwise: exercise {exercise.name}\n// ")
+
+
 def test_there_are_eight() -> None:
     assert [exercise.name for exercise in list_exercises()] == list(SOLUTIONS)
 

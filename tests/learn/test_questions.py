@@ -68,8 +68,12 @@ def test_answers_follow_from_closed_forms() -> None:
 
 def test_answers_are_read_as_people_write_them() -> None:
     assert read_answers("32 6.25%; 8,192") == (32, 6.25, 8192)
-    with pytest.raises(ArgumentError, match="are no numbers"):
+    with pytest.raises(ArgumentError, match=r"expected numbers with spaces between, such as 32 6\.25, got 'many'"):
         read_answers("many")
+    for text in ("inf", "32 nan", "1e400"):
+        with pytest.raises(ArgumentError, match="expected numbers"):
+            read_answers(text)
+    assert "no: 4, not 1e+99." in str(ask("coalescing").grade(1e99, 32, 12.5))
     with pytest.raises(ArgumentError, match="asks for 3 numbers, 1 were given"):
         ask("coalescing").grade(4)
     with pytest.raises(ArgumentError, match="did you mean 'banks'"):
@@ -86,10 +90,19 @@ def test_the_command_asks_and_grades(capsys: pytest.CaptureFixture[str], monkeyp
     replies = iter(["x", str(right[0]), str(right[1])])
     monkeypatch.setattr("click.prompt", lambda *_, **__: next(replies))
     outcome = run(capsys, "learn", "ask", "banks", "--seed", 5)
-    assert "'x' are no numbers" in outcome.out
+    assert "got 'x'" in outcome.out
     assert "2 of 2 right" in outcome.out
+    replies = iter([f"{right[0]} {right[1]}"])
+    assert "2 of 2 right" in run(capsys, "learn", "ask", "banks", "--seed", 5).out
+    shown = run(capsys, "learn", "ask", "banks", "--show", "--seed", 5).out
+    assert f"1. {right[0]:.0f}. Bank = (byte / 4) mod 32." in shown
+    assert f"2. {right[1]:.0f}. Rows are " in shown
+    assert "excellent: names the price of padding" in shown
     everything = run(capsys, "learn", "ask", "--show", "--seed", 1)
-    assert everything.out.rstrip().endswith("right in all")
+    assert everything.out.count("(the same again: ") == len(QUESTIONS)
+    assert "right in all" not in everything.out
+    silly = run(capsys, "learn", "ask", "banks", "--answers", "inf inf")
+    assert (silly.code, silly.err.count("Traceback")) == (2, 0)
     assert run(capsys, "learn", "ask", "bank", "--answers", "1").code == 2
     assert run(capsys, "learn", "ask", "--answers", "1").code == 2
     overview = run(capsys, "learn")

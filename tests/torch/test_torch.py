@@ -52,7 +52,7 @@ def test_a_script_with_tensors_on_a_gpu_runs_without_one(tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     # 0 + 1 + ... + 4095, and 4096 ones; what no kernel wrote is zero.
     assert "sum 8390656.0 out 0.0" in done.stdout
-    assert "captured: 1 launches, 1 analysed, none run" in done.stdout
+    assert "captured: 1 launch, 1 analysed, none run" in done.stdout
     assert "operations are PyTorch's own, ran on the CPU and are not analysed: " in done.stdout
     replaced = done.stdout[done.stdout.index("replaced meanwhile") :]
     for name in ("torch.Tensor.is_cuda", "torch.cuda.is_available", "torch.cuda.synchronize", "triton.JITFunction.run"):

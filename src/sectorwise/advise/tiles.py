@@ -83,6 +83,10 @@ class TilePlan:
         lines += [self._write_untiled(each) for each in self.untiled]
         if any(each.tile.streams for each in self.candidates[:_SHOWN]):
             lines.append("  sk: stream-K, as many blocks as fit at once, each an equal part of all slices")
+        if len(self.candidates) > 1:
+            lines.append(
+                f"  ranked by time; within {100 * (EQUAL - 1):.0f} % of the fastest, first what asks least of the L2"
+            )
         lines += [f"  {note}" for note in self.notes]
         lines += [f"  assumed: {text}" for text in self.assumed]
         return "\n".join(

@@ -61,7 +61,7 @@ def advise() -> None:
     """Say which of several ways is fastest before a kernel exists, with the numbers and the reasons."""
 
 
-@advise.command()
+@advise.command(short_help="Compare an array of structs, a struct of arrays, blocks.")
 @click.option("--record", required=True, metavar="FIELDS", help="Fields as in 'x:f4,y:f4,id:i8'; pos:f4[3] is three.")
 @click.option(
     "--touch", required=True, multiple=True, metavar="FIELDS", help="What a kernel reads; * is all; again for another."
@@ -80,7 +80,7 @@ def records(
 
 
 @advise.command()
-@click.option("--shape", required=True, metavar="N,K", help="Outputs and inputs.")
+@click.option("--shape", required=True, metavar="N,K", help="Outputs and inputs: 4096,4096.")
 @click.option("--dtype", default="bf16", show_default=True, metavar="TYPE", help="bf16, fp16, fp8, int8, int4, fp32.")
 @click.option("--layout", type=click.Choice(LAYOUTS), default="NK", show_default=True, help="NK: rows of K contiguous.")
 @click.option("--batch", type=int, default=1, show_default=True, metavar="N", help="Vectors at once.")
@@ -91,8 +91,8 @@ def gemv(shape: str, dtype: str, layout: str, batch: int, device: str, form: str
     _write(advise_gemv(n, k, dtype, layout, batch=batch, device=device), form, output)
 
 
-@advise.command()
-@click.option("--shape", required=True, metavar="ROWS,COLUMNS", help="Of the matrix, in C order.")
+@advise.command(short_help="Compare the ways of transposing a matrix.")
+@click.option("--shape", required=True, metavar="ROWS,COLUMNS", help="Of the matrix, in C order: 4096,4096.")
 @click.option("--dtype", default="f32", show_default=True, metavar="TYPE", help="f64, f32, bf16, i8, ...")
 @_add_output
 def transpose(shape: str, dtype: str, device: str, form: str, output: Path | None) -> None:

@@ -32,7 +32,7 @@ def learn(context: click.Context) -> None:
 @click.argument("codes", nargs=-1, metavar="[CODE]...")
 @click.option("--seed", type=int, help="The same numbers again.  [default: others each time]")
 @click.option("--answers", metavar="NUMBERS", help="Answer at once: '32 6.25'. With one CODE only.")
-@click.option("--show", is_flag=True, help="Show the answers.")
+@click.option("--show", is_flag=True, help="Show the answers instead of asking.")
 def ask_questions(codes: tuple[str, ...], seed: int | None, answers: str | None, *, show: bool) -> None:
     """Ask these questions, or all of them, and grade what is answered."""
     if answers is not None and len(codes) != 1:
@@ -42,11 +42,14 @@ def ask_questions(codes: tuple[str, ...], seed: int | None, answers: str | None,
         number = seed if seed is not None else _draw_seed()
         question = ask(code, number)
         _show(f"{question}\n")
-        given = tuple(part.answer for part in question.parts) if show else _read(question, answers)
-        grade = question.grade(*given)
-        right, parts = right + grade.right, parts + len(grade.marks)
-        _show(f"{grade}\n\n(the same again: sectorwise learn ask {code} --seed {number})\n")
-    if len(codes) != 1:
+        if show:
+            said = f"{question.write_answers()}\n{question.write_rubric()}"
+        else:
+            grade = question.grade(*_read(question, answers))
+            right, parts = right + grade.right, parts + len(grade.marks)
+            said = str(grade)
+        _show(f"{said}\n\n(the same again: sectorwise learn ask {code} --seed {number})\n")
+    if len(codes) != 1 and not show:
         _show(f"{right} of {parts} right in all")
 
 
@@ -65,7 +68,7 @@ def start(name: str, output: Path | None) -> None:
     _show(f"{exercise.title}: mend {path}, then sectorwise learn check {path}")
 
 
-@learn.command()
+@learn.command(short_help="Grade a mended exercise by its outputs and counters.")
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--device", default="h200", show_default=True, metavar="NAME", help="As of `sectorwise check`.")
 def check(file: Path, device: str) -> None:
@@ -83,7 +86,7 @@ def _read(question: Question, answers: str | None) -> tuple[float, ...]:
     while len(given) < len(question.parts):
         text = click.prompt(f"{len(given) + 1}", prompt_suffix="> ")
         try:
-            given += read_answers(text)[:1]
+            given += read_answers(text)[: len(question.parts) - len(given)]
         except ArgumentError as error:
             _show(str(error))
     return tuple(given)

@@ -20,12 +20,12 @@ SCHEMA = "sectorwise.table/1"
 
 
 @click.command()
-@click.argument("name", metavar="NAME")
+@click.argument("name", metavar="access-patterns|tiling|devices")
 @click.option("--device", default="h200", show_default=True, metavar="NAME", help="As of `sectorwise check`.")
 @options.form(["terminal", "json"])
 @options.output
 def table(name: str, device: str, form: str, output: Path | None) -> None:
-    """Print a table: access-patterns, tiling or devices."""
+    """Print a table that people memorise, computed for a device."""
     found = make_table(name, device)
     if form == "json":
         text = json.dumps({"schema": SCHEMA, "title": found.title, "rows": found.to_records()}, indent=2) + "\n"

@@ -99,7 +99,8 @@ def find_trouble(buffer: BufferArgument) -> str | None:
     """Return what is wrong with these contents for this type and size, None if nothing is; files are not opened."""
     contents, element = buffer.contents, ELEMENT_TYPES[buffer.dtype]
     if contents.kind == "perm" and not element.is_float and buffer.count - 1 > element.high:
-        return f"a permutation of {buffer.count} elements does not fit {element.name} (up to {element.high})"
+        what = f"a permutation of {buffer.count} elements"
+        return f"{what} does not fit {element.name} (up to {element.high}); uniform(seed) does"
     if contents.below is not None:
         if element.is_float:
             return f"a bound is for whole numbers; uniform gives {element.name} from 0 to 1"

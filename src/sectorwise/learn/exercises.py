@@ -82,7 +82,7 @@ def list_exercises() -> tuple[Exercise, ...]:
         Exercise(
             name,
             entry["title"],
-            f"// sectorwise: exercise {name}{entry['source']}",
+            f"// sectorwise: exercise {name}\n{entry['source']}",
             entry["total"],
             entry["most"],
             entry["hint"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _WIDTH: Final = 80
 _CLOSE: Final = 0.02
+_LONG: Final = 1e15
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,23 @@ class Question:
             raise ArgumentError(f"{self.code} asks for {len(self.parts)} numbers, {len(answers)} were given")
         return Grade(self, tuple(_mark(part, answer) for part, answer in zip(self.parts, answers, strict=True)))
 
+    def write_answers(self) -> str:
+        """The model's answer to each part, and why."""
+        texts = (f"{number}. {write_number(part.answer)}. {part.why}" for number, part in enumerate(self.parts, 1))
+        return "\n".join(line for text in texts for line in textwrap.wrap(text, _WIDTH, subsequent_indent="   "))
+
+    def write_rubric(self) -> str:
+        """The picture, what answers in words contain, and what is asked next."""
+        lines = []
+        if self.picture is not None:
+            lines += ["", *(f"  {line}" for line in draw_picture(self.picture, Page(_WIDTH)))]
+        lines += ["", "In words:"]
+        for level, text in zip(("weak", "good", "excellent"), self.rubric, strict=True):
+            lines += textwrap.wrap(f"{level:>9}: {text}", _WIDTH, initial_indent="  ", subsequent_indent=" " * 13)
+        for text in self.follow_ups:
+            lines += textwrap.wrap(f"follow-up: {text}", _WIDTH, initial_indent="  ", subsequent_indent=" " * 13)
+        return "\n".join(lines)
+
     def __str__(self) -> str:
         """The question, without its answers."""
         lines = [f"{self.title}  ({self.code})", "", *textwrap.wrap(self.setting, _WIDTH), ""]
@@ -92,28 +111,24 @@ class Grade:
             verdict = "right" if mark.right else f"no: {write_number(mark.answer)}, not {write_number(mark.given)}"
             lines += textwrap.wrap(f"{number}. {verdict}. {mark.why}", _WIDTH, subsequent_indent="   ")
         lines.append(f"{self.right} of {len(self.marks)} right")
-        if self.question.picture is not None:
-            lines += ["", *(f"  {line}" for line in draw_picture(self.question.picture, Page(_WIDTH)))]
-        lines += ["", "In words:"]
-        for level, text in zip(("weak", "good", "excellent"), self.question.rubric, strict=True):
-            lines += textwrap.wrap(f"{level:>9}: {text}", _WIDTH, initial_indent="  ", subsequent_indent=" " * 13)
-        for text in self.question.follow_ups:
-            lines += textwrap.wrap(f"follow-up: {text}", _WIDTH, initial_indent="  ", subsequent_indent=" " * 13)
-        return "\n".join(lines)
+        return "\n".join([*lines, self.question.write_rubric()])
 
 
 def write_number(value: float) -> str:
-    """Whole where it is whole, else three digits."""
-    return f"{value:,.0f}" if value == round(value) else f"{value:,.3g}"
+    """Whole where it is whole and can be read, else three digits."""
+    return f"{value:,.0f}" if value == round(value) and abs(value) < _LONG else f"{value:,.3g}"
 
 
 def read_answers(text: str) -> tuple[float, ...]:
     """Numbers with spaces or semicolons between: `32 6.25`; a percent sign is dropped. Raises `ArgumentError`."""
     words: Sequence[str] = text.replace(";", " ").replace("%", " ").split()
     try:
-        return tuple(float(word.replace(",", "")) for word in words)
+        numbers = tuple(float(word.replace(",", "")) for word in words)
     except ValueError:
-        raise ArgumentError(f"{text!r} are no numbers; write them with spaces between, such as 32 6.25") from None
+        numbers = (math.nan,)
+    if not all(math.isfinite(number) for number in numbers):
+        raise ArgumentError(f"expected numbers with spaces between, such as 32 6.25, got {text!r}")
+    return numbers
 
 
 def _mark(part: Part, given: float) -> Mark:

@@ -24,7 +24,8 @@ def render_captured(captured: Captured, page: Page | None = None) -> str:
 def _write_summary(captured: Captured, page: Page) -> Iterator[str]:
     found = [launch for launch in captured.launches if launch.analysis is not None]
     again = sum(captured.repeats)
-    yield paint(page, Role.TITLE, f"captured: {len(captured.launches)} launches, {len(found)} analysed, none run")
+    launches = "1 launch" if len(captured.launches) == 1 else f"{len(captured.launches)} launches"
+    yield paint(page, Role.TITLE, f"captured: {launches}, {len(found)} analysed, none run")
     if again:
         yield f"  {again} more were as one of them: the same shapes, types and numbers"
     for launch in captured.launches:

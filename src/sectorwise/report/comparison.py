@@ -230,8 +230,8 @@ def has_changed(line: LineChange) -> bool:
 
 def _write_line(change: LineChange, page: Page) -> Iterator[str]:
     old, new = change.before, change.after
-    share = "" if change.share is None else f"  {100 * change.share:.0f} % of the change"
-    yield from fold(page, f"    {name_place(change)}{share}")
+    share = write_share(change)
+    yield from fold(page, f"    {name_place(change)}{share and f'  {share}'}")
     for mark, each in (("-", old), ("+", new)):
         if each is not None and each.text and (old is None or new is None or old.text != new.text):
             yield paint(page, Role.QUIET, clip(page, f"      {mark} {each.text}", page.width))
@@ -241,6 +241,12 @@ def _write_line(change: LineChange, page: Page) -> Iterator[str]:
         shown = [write_number(value, count.unit) for value in (count.before, count.after)]
         line = f"        {count.name:<16}{shown[0]:>14}{shown[1]:>14}{write_change(count.before, count.after):>10}"
         yield tidy(page, line)
+
+
+def write_share(change: LineChange) -> str:
+    """`12 % of the change`, empty where that is not known or rounds to nothing."""
+    whole = round(100 * (change.share or 0.0))
+    return f"{whole} % of the change" if whole else ""
 
 
 def name_place(change: LineChange) -> str:

@@ -18,6 +18,7 @@ from sectorwise.report.comparison import (
     write_ns,
     write_ns_change,
     write_number,
+    write_share,
 )
 from sectorwise.report.html.highlight import highlight
 from sectorwise.report.html.page import render_body, wrap
@@ -164,11 +165,10 @@ def _list_rows(change: KernelChange) -> Iterator[_Row]:
 
 def _show_line(change: LineChange) -> _Line:
     old, new = change.before, change.after
-    share = "" if change.share is None else f"{100 * change.share:.0f} % of the change"
     slower = (0.0 if new is None else new.ns or 0.0) >= (0.0 if old is None else old.ns or 0.0)
     return _Line(
         place=name_place(change).replace("->", "→"),
-        share=share,
+        share=write_share(change),
         tone="bad" if slower else "good",
         code=tuple(_show_code(old, new)),
         counts=tuple(_show_count(each) for each in list_counts(old, new)),
