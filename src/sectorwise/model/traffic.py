@@ -22,7 +22,7 @@ from sectorwise.model.caches.window import observe_last, open_window
 from sectorwise.model.latency import MEASURED_DEVICE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sectorwise.binding import BoundLaunch
     from sectorwise.device import DeviceSpec
@@ -68,7 +68,8 @@ class Traffic:
     `l1_hit_sectors` are sectors of global loads that L1 has, or is waiting for. `l2_sectors_read_from_sm` is what
     reaches the L2 from the SMs, `l2_sectors_fabric_read` what crosses between its halves, `l2_sectors_read` both.
     `dram_bytes_write` leaves out what stays dirty in the L2. `lone_bytes_read` are those
-    of `dram_bytes_read` that lie alone, without a neighbour of 64 bytes. `sites` has each load from global or local
+    of `dram_bytes_read` that lie alone, without a neighbour of 64 bytes; `wanted_bytes_read` those in sectors that
+    loads want, then or later. `sites` has each load from global or local
     memory, `passes` the cycles that L1 takes for a request of each memory instruction, and
     `hottest_lanes` the lanes of atomics that work on one address.
     `distinct_load_sectors` are those that loads ask for at least once, None where not all of them were seen.
@@ -82,6 +83,7 @@ class Traffic:
     dram_bytes_read: int
     dram_bytes_write: int
     lone_bytes_read: int
+    wanted_bytes_read: int
     sites: tuple[SiteTraffic, ...]
     passes: Mapping[int, float]
     hottest_lanes: int
@@ -240,6 +242,7 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
         dram_bytes_read=round(sum(flow.dram_read.values()) * SECTOR_BYTES),
         dram_bytes_write=round(_count_written(parts, flow, whole=rest == 0)),
         lone_bytes_read=round(sum(flow.dram_lone.values()) * SECTOR_BYTES),
+        wanted_bytes_read=round(_count_wanted(sites, sum(flow.dram_read.values()), parts.l2.wanted_share)),
         sites=sites,
         passes=parts.window.lines.passes,
         hottest_lanes=round(
@@ -253,6 +256,11 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
         chained=parts.before is not None,
         left=parts.after,
     )
+
+
+def _count_wanted(sites: Iterable[SiteTraffic], fetched: float, wanted_share: float) -> float:
+    """Bytes of the fetched sectors that loads want: those that they miss, or find because a neighbour was missed."""
+    return SECTOR_BYTES * max(sum(site.dram for site in sites), wanted_share * fetched)
 
 
 def _fit_to_counts(flow: Flow, parts: _Parts) -> Flow:

@@ -2,8 +2,8 @@
 
 ## What it does
 
-Reports launches that read 1 MiB or more from DRAM, at least a third more than the sectors which loads miss. It needs
-the traffic model (`--caches`).
+Reports launches that read 1 MiB or more from DRAM, at least a third more than what lies in sectors that loads want. It
+needs the traffic model (`--caches`).
 
 ## Why it costs
 
@@ -34,7 +34,8 @@ extern "C" __global__ void packed(const float* in, float* out) {
 
 ## How it is computed
 
-Bytes that the cache model reads from DRAM, over 32 for each sector that a load missed in the L2.
+Bytes that the cache model reads from DRAM, over those of them in sectors that loads ask for: at once, or later, when
+the L2 has them because a neighbour was missed.
 """
 
 from __future__ import annotations
@@ -42,7 +43,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.findings import Evidence, Finding, Severity
-from sectorwise.rules.shapes import SECTOR_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,20 +58,20 @@ def check(model: KernelModel) -> Iterator[Finding]:
     traffic = model.traffic
     if traffic is None or traffic.dram_bytes_read < _LEAST_BYTES:
         return
-    missed_bytes = SECTOR_BYTES * sum(site.dram for site in traffic.sites)
-    if not missed_bytes or traffic.dram_bytes_read < _RATIO * missed_bytes:
+    wanted_bytes = traffic.wanted_bytes_read
+    if not wanted_bytes or traffic.dram_bytes_read < _RATIO * wanted_bytes:
         return
     loads = sorted((site for site in traffic.sites if site.dram), key=lambda site: -site.dram)
-    excess_bytes = traffic.dram_bytes_read - missed_bytes
+    excess_bytes = traffic.dram_bytes_read - wanted_bytes
     yield Finding(
         code="SW108",
         severity=Severity.NOTE,
         message=(
-            f"DRAM reads {traffic.dram_bytes_read:,} B for the {missed_bytes:,.0f} B of the sectors that are missed: "
+            f"DRAM reads {traffic.dram_bytes_read:,} B for {wanted_bytes:,} B of sectors that loads ask for: "
             "sectors missed alone bring their neighbours (modelled)"
         ),
         advice="keep at least 64 bytes side by side of what is used together",
         instructions=tuple(site.instruction for site in loads),
-        evidence=Evidence("DRAM bytes read", traffic.dram_bytes_read, round(missed_bytes)),
+        evidence=Evidence("DRAM bytes read", traffic.dram_bytes_read, wanted_bytes),
         cost_ns=excess_bytes / model.bound.device.memory_bandwidth_gbs,
     )

@@ -44,8 +44,8 @@ extern "C" __global__ void smooth_tile(const float* in, float* out) {
 ## How it is computed
 
 Sectors that loads ask for, over the distinct ones among them, for the launch as a whole. Where not all of its blocks
-were followed, those count that the cache model takes from DRAM: it begins with cold caches, so that each distinct
-sector comes from there once.
+were followed, those count that the cache model takes from DRAM and that loads want, with the neighbours that a missed
+sector brings: it begins with cold caches, so that few come from there twice.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def check(model: KernelModel) -> Iterator[Finding]:
     if model.traffic.distinct_load_sectors is None and (model.traffic.warm or model.traffic.chained):
         return  # What DRAM gives is what a filled L2 has not: no measure of what is loaded at all.
     loads = sorted(model.traffic.sites, key=lambda site: -site.asked)
-    asked, fetched = sum(site.asked for site in loads), sum(site.dram for site in loads)
+    asked, fetched = sum(site.asked for site in loads), model.traffic.wanted_bytes_read / SECTOR_BYTES
     if model.traffic.distinct_load_sectors is not None:
         fetched = model.traffic.distinct_load_sectors
     if asked * SECTOR_BYTES < _LEAST_BYTES or asked < _TIMES * fetched:

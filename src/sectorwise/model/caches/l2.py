@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from sectorwise.model.caches.held import hash_homes, put_back, take_stock
-from sectorwise.model.caches.lines import COUNT_OF_BITS, LINE_BYTES, SECTORS_IN_LINE, Role, hash_lines
+from sectorwise.model.caches.lines import COUNT_OF_BITS, LINE_BYTES, SECTORS_IN_LINE, Role, hash_lines, unite_sectors
 from sectorwise.model.caches.sets import CacheSet, Entry
 
 if TYPE_CHECKING:
@@ -90,12 +90,16 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class L2Result:
-    """What flowed for the first and for the second half of the window's blocks, and what stays dirty in the L2."""
+    """What flowed for the first and for the second half of the window's blocks, and what stays dirty in the L2.
+
+    `wanted_share` is the part of the sectors in touched pairs of 64 bytes that the window's loads want at some time.
+    """
 
     first: Flow
     second: Flow
     dirty_sectors: float
     held: Held
+    wanted_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +143,7 @@ def simulate_l2(
     while window.count_lines() / parts > MOST_EVENTS:
         parts *= 2
     lines = window.gather(np.arange(window.blocks), lambda line: hash_lines(line) % parts == 0)
+    wanted_share = _measure_wanted(lines, roles)
     sets = max(1, setup.size_bytes // setup.halves // LINE_BYTES // setup.ways // parts)
     halves = [[CacheSet(setup.ways, setup.proven_ways) for _ in range(sets)] for _ in range(setup.halves)]
     near = placement.group * setup.halves // (placement.group.max() + 1)
@@ -157,7 +162,16 @@ def simulate_l2(
         if rest.last is not None and rest.placement is not None:
             lines = rest.last.gather(np.arange(rest.last.blocks), lambda line: hash_lines(line) % parts == 0)
             _play(state, _order(lines, rest.placement), roles, rest.last.blocks)
-    return L2Result(_scale(first, parts), _scale(second, parts), float(dirty * parts), take_stock(halves, parts))
+    held = take_stock(halves, parts)
+    return L2Result(_scale(first, parts), _scale(second, parts), float(dirty * parts), held, wanted_share)
+
+
+def _measure_wanted(lines: Lines, roles: Mapping[int, Role]) -> float:
+    loads = [index for index, role in roles.items() if role in {Role.CACHED_LOAD, Role.BYPASSING_LOAD}]
+    wanted = unite_sectors(lines, loads)
+    touched = np.array(_PAIRS, np.uint8)[wanted]
+    pairs = int(np.unpackbits(touched).sum())
+    return int(np.unpackbits(wanted).sum()) / pairs if pairs else 1.0
 
 
 def _play(

@@ -14,7 +14,7 @@ from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.memory import generic_spaces
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -265,3 +265,12 @@ def read_hint(modifiers: Sequence[str]) -> Hint | None:
     fetch = next((int(name[3:-1]) for name in modifiers if re.fullmatch(r"LTC\d+B", name)), None)
     leaves_first = "EF" in modifiers
     return Hint(fetch, leaves_first) if fetch is not None or leaves_first else None
+
+
+def unite_sectors(lines: Lines, instructions: Iterable[int]) -> npt.NDArray[np.uint8]:
+    """The sectors, a bit for each, of every line that these instructions touch, all their requests together."""
+    rows = np.isin(lines.instruction, list(instructions))
+    keys = np.unique(lines.line[rows] << SECTORS_IN_LINE | lines.sectors[rows])
+    line, bits = keys >> SECTORS_IN_LINE, (keys & 15).astype(np.uint8)
+    begins = np.flatnonzero(np.diff(line, prepend=-1))
+    return np.bitwise_or.reduceat(bits, begins) if line.size else bits

@@ -10,7 +10,7 @@ import numpy as np
 from sectorwise.launch.config import Contents
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.machine.numpy_engine import open_tally, run_blocks
-from sectorwise.model.caches.lines import MOST_LINES, SECTORS_IN_LINE, Lines, count_warps, record_lines
+from sectorwise.model.caches.lines import MOST_LINES, SECTORS_IN_LINE, Lines, count_warps, record_lines, unite_sectors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -88,12 +88,7 @@ class Window:
         lines = self.lines
         if self.shifts is not None or not lines.complete:
             return None
-        rows = np.isin(lines.instruction, list(instructions))
-        keys = np.unique(lines.line[rows] << SECTORS_IN_LINE | lines.sectors[rows])
-        line, bits = keys >> SECTORS_IN_LINE, (keys & 15).astype(np.uint8)
-        begins = np.flatnonzero(np.diff(line, prepend=-1))
-        together = np.bitwise_or.reduceat(bits, begins) if line.size else bits
-        return int(np.unpackbits(together).sum())
+        return int(np.unpackbits(unite_sectors(lines, instructions)).sum())
 
     def gather(
         self, blocks: npt.NDArray[np.int64], keep: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]
