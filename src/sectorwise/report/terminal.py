@@ -122,8 +122,9 @@ def _write_facts(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Iter
 def _write_sample(sampled: Sampling) -> str:
     return (
         f"sampled: {len(sampled.blocks):,} blocks, corners, edges and others spread evenly, stand for {sampled.of:,};"
-        f" the last doubling moved no count by more than {100 * sampled.change:.2g} %; all of them"
-        f" (--all-blocks) would run {sampled.instructions:,} warp instructions"
+        f" the last doubling moved no count by more than {100 * sampled.change:.2g} %, but blocks unlike the others"
+        f" may be missed where they are rare; all of them (--all-blocks) would run"
+        f" {sampled.instructions:,} warp instructions"
     )
 
 
