@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.advise.steps import SECTOR_BYTES, WARP_LANES, Step
 from sectorwise.device import DeviceSpec, load_device, require_capability
-from sectorwise.errors import UnsupportedDeviceError
+from sectorwise.model.bounds import DATA_PIPES, bound_dram, find_pace, name_longest
 from sectorwise.model.concurrency import Bound, estimate_concurrency
 from sectorwise.model.latency import MEASURED_DEVICE
 from sectorwise.model.occupancy import occupancy
@@ -34,8 +34,6 @@ _LOADS, _RESULTS = 0, 1
 _STALL_CYCLES: Final = 2
 """Between two instructions of a warp, as compilers state it most often."""
 
-_DATA_PIPES: Final = frozenset({"l1", "stores", "memory"})
-_WRITES_MATTER: Final = 0.1
 _MANY_WAVES: Final = 16
 """From so many waves on the last one is not walked by itself: it is a few percent of the time."""
 
@@ -106,7 +104,7 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
     spec = load_device(device)
     held = occupancy(plan.threads_per_block, plan.registers, plan.shared_bytes, device=spec)
     waves = count_waves(plan.blocks, held.blocks_per_sm, spec.sm_count)
-    pace, assumed = _find_pace(spec)
+    pace, assumed = find_pace(spec)
     bounds: dict[str, float] = {}
     walks: list[Concurrency] = []
     full, last = divmod(plan.blocks, waves.blocks_per_wave)
@@ -128,7 +126,7 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
         **_bound_memory(plan, spec, pace),
         "blocks": pace.block_start_ns * plan.blocks,
     }
-    longest = max((name for name in parts if name != "launch"), key=lambda name: parts[name])
+    longest = name_longest(parts)
     held_up = max(bounds, key=lambda name: bounds[name], default="latency")
     busiest = max(walks, key=lambda walk: walk.in_flight_bytes_per_sm)
     return Cost(
@@ -148,15 +146,6 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
         limiter=str(held.limiter),
         assumed=(*assumed, *busiest.assumed),
     )
-
-
-def _find_pace(device: DeviceSpec) -> tuple[PaceBehaviour, tuple[str, ...]]:
-    if device.pace is not None:
-        return device.pace, ()
-    lender = load_device(MEASURED_DEVICE)
-    if lender.pace is None:
-        raise UnsupportedDeviceError(f"{MEASURED_DEVICE} has no measured pace to borrow for {device.id}")
-    return lender.pace, (f"times of launches, blocks and stores from {lender.id}",)
 
 
 @lru_cache(maxsize=2048)
@@ -192,7 +181,7 @@ def _walk(
     busiest = max(pipes, key=lambda name: pipes[name], default="issue")
     pipe_ns = warps * pipes.get(busiest, 0.0) / cycles_per_ns
     pass_ns = max(walk.pass_ns, pipe_ns)
-    if busiest in _DATA_PIPES:
+    if busiest in DATA_PIPES:
         pass_ns += min(walk.pass_ns, pipe_ns) / max(1.0, warps / schedulers)
     if pipe_ns >= walk.pass_ns:
         return walk, busiest, pass_ns
@@ -263,19 +252,15 @@ def _count_pipes(steps: Sequence[Step], device: DeviceSpec, pace: PaceBehaviour)
 
 def _bound_memory(plan: Plan, device: DeviceSpec, pace: PaceBehaviour) -> dict[str, float]:
     """Times in which DRAM and the L2 move all bytes at full speed."""
-    roofline = draw_roofline(device)
-    reads = roofline.ceiling(Level.DRAM).per_ns
-    copies = max((row.gbs for row in device.bandwidths if row.operation == "copy"), default=reads)
-    mixed = plan.dram_write_bytes > _WRITES_MATTER * plan.dram_read_bytes
+    read, written = plan.dram_read_bytes, plan.dram_write_bytes
     l2_bytes = plan.l2_bytes
     if l2_bytes is None:
         l2_bytes = SECTOR_BYTES * sum(
             times * step.times * step.sectors * (step.dram_share + step.l2_share) for step, times in _list_steps(plan)
         )
     return {
-        "dram": (plan.dram_read_bytes - plan.lone_bytes + plan.dram_write_bytes) / (copies if mixed else reads)
-        + plan.lone_bytes / min(reads, pace.lone_read_gbs),
-        "l2": l2_bytes / roofline.ceiling(Level.L2).per_ns,
+        "dram": bound_dram(device, read, written, plan.lone_bytes, pace.lone_read_gbs),
+        "l2": l2_bytes / draw_roofline(device).ceiling(Level.L2).per_ns,
     }
 
 

@@ -85,7 +85,8 @@ def pair_lines(
     before: Sequence[LineCost], after: Sequence[LineCost]
 ) -> tuple[tuple[LineCost | None, LineCost | None], ...]:
     """The lines of both, each with its counterpart: the same text in the same order, or the likest between those."""
-    matcher = difflib.SequenceMatcher(None, [_key(cost) for cost in before], [_key(cost) for cost in after], False)  # noqa: FBT003
+    keys, keys_after = [_key(cost) for cost in before], [_key(cost) for cost in after]
+    matcher = difflib.SequenceMatcher(None, keys, keys_after, autojunk=False)
     pairs: list[tuple[LineCost | None, LineCost | None]] = []
     for kind, first, last, first_after, last_after in matcher.get_opcodes():
         olds, news = before[first:last], after[first_after:last_after]
@@ -110,7 +111,7 @@ def _pair_changed(olds: Sequence[LineCost], news: Sequence[LineCost]) -> list[tu
 
 
 def _likeness(old: LineCost, new: LineCost) -> float:
-    return difflib.SequenceMatcher(None, _key(old), _key(new), False).ratio()  # noqa: FBT003
+    return difflib.SequenceMatcher(None, _key(old), _key(new), autojunk=False).ratio()
 
 
 def _key(cost: LineCost) -> str:

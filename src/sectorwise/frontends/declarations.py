@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from sectorwise.tokens import Token
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -47,16 +49,6 @@ class DeclarationKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
-    """A word of the text, from character `start` to `end`; `kind` one of directive, literal, name, symbol."""
-
-    kind: str
-    text: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
 class Declaration:
     """A declaration: its words, the names that it introduces, and where its body begins among the words, if it has."""
 
@@ -86,7 +78,7 @@ class Declaration:
 
 
 def split_tokens(text: str) -> list[Token]:
-    """Return the words of a text, blanks and comments left out."""
+    """Return the words of a text (directive, literal, name or symbol), blanks and comments left out."""
     return [
         Token(found.lastgroup if found.lastgroup != "mark" else "literal", found[0], found.start(), found.end())
         for found in _TOKEN.finditer(text)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from sectorwise.frontends.declarations import (
     Declaration,
     DeclarationKind,
-    Token,
     read_declarations,
     read_macro,
     split_tokens,
@@ -23,6 +22,8 @@ from sectorwise.frontends.declarations import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from sectorwise.tokens import Token
 
 _COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 _HOST_SIGNS = re.compile(
