@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.advise.steps import SECTOR_BYTES, WARP_LANES, Step
 from sectorwise.device import DeviceSpec, load_device, require_capability
-from sectorwise.model.bounds import DATA_PIPES, bound_dram, find_pace, name_longest
+from sectorwise.model.bounds import bound_dram, combine_pass, find_pace, name_longest
 from sectorwise.model.concurrency import Bound, estimate_concurrency
 from sectorwise.model.latency import MEASURED_DEVICE
 from sectorwise.model.occupancy import occupancy
@@ -180,9 +180,7 @@ def _walk(
     pipes = _count_pipes(steps, device, pace)
     busiest = max(pipes, key=lambda name: pipes[name], default="issue")
     pipe_ns = warps * pipes.get(busiest, 0.0) / cycles_per_ns
-    pass_ns = max(walk.pass_ns, pipe_ns)
-    if busiest in DATA_PIPES:
-        pass_ns += min(walk.pass_ns, pipe_ns) / max(1.0, warps / schedulers)
+    pass_ns = combine_pass(walk.pass_ns, pipe_ns, busiest, warps / schedulers)
     if pipe_ns >= walk.pass_ns:
         return walk, busiest, pass_ns
     return walk, {Bound.MEMORY: "dram"}.get(walk.bound, str(walk.bound)), pass_ns
