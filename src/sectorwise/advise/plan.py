@@ -2,7 +2,8 @@
 
 Addresses are counted by `counting`, warps walk through their instructions by `model.concurrency`, blocks are held by
 `model.occupancy`: the functions that judge compiled kernels. What is put together from them, and how, is as in
-`model.time`.
+`model.time`, but for the last step: a launch on paper takes as long as its longest part. Joined, as parts of compiled
+kernels are, mappings of GEMVs would no longer rank as they were measured.
 """
 
 from __future__ import annotations
