@@ -37,7 +37,7 @@ extern "C" __global__ void diverge(int* out, const int* in, int n) {
   out[i] = in[(s * 7 + i) % n];
 }
 """,
-    "diverge<<<512, 128>>>(i32[65536], i32[65536]=perm(1), n=65536)",
+    "diverge<<<4096, 128>>>(i32[524288], i32[524288]=perm(1), n=524288)",
 )
 """Each lane runs a loop of its own length, and goes one of two ways in each round, on one of which it stores."""
 

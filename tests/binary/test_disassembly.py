@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,10 +18,7 @@ SAMPLE = (Path(__file__).parents[1] / "measured" / "h200" / "generic.sm_90.cubin
 
 
 def test_missing_tool_names_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def find_nothing(name: str) -> None:
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "files", find_nothing)
+    monkeypatch.setattr(sys, "path", [])
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingToolError, match=r"pip install 'sectorwise\[cuda\]'"):
         find_disassembler()
@@ -29,7 +27,7 @@ def test_missing_tool_names_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp
 def test_tool_on_the_path_is_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     packaged = find_disassembler().path
     (tmp_path / "nvdisasm").symlink_to(packaged)
-    monkeypatch.setattr(importlib.metadata, "files", lambda _: [])
+    monkeypatch.setattr(sys, "path", [])
     monkeypatch.setenv("PATH", str(tmp_path))
     found = find_disassembler()
     assert found.path == tmp_path / "nvdisasm"
@@ -69,3 +67,38 @@ def test_second_time_comes_from_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert calls == []
     assert disassemble(SAMPLE + b"\0", "generic.cubin") == ""
     assert len(calls) == 1
+
+
+def test_the_listing_without_an_analysis_of_dataflow_is_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("SECTORWISE_CACHE_DIR", str(tmp_path))
+    seen: list[list[str]] = []
+    run = subprocess.run
+
+    def record(command: list[str], **options: Any) -> Any:  # noqa: ANN401 - passed on
+        seen.append(command)
+        return run(command, check=False, **{key: value for key, value in options.items() if key != "check"})
+
+    monkeypatch.setattr(subprocess, "run", record)
+    listing = disassemble(SAMPLE, "generic.cubin")
+    ((tool, *options, _),) = seen
+    assert "-ndf" in options
+    image = tmp_path / "image.cubin"
+    image.write_bytes(SAMPLE)
+    plain = [tool, *(option for option in options if option != "-ndf"), str(image)]
+    assert run(plain, capture_output=True, text=True, check=True).stdout == listing
+
+
+def test_indirect_branches_are_analysed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("SECTORWISE_CACHE_DIR", str(tmp_path))
+    plain = "        /*0010*/                   BRX R4 -0x20 ;\n"
+    asked: list[tuple[str, ...]] = []
+
+    def list_code(_tool: object, _data: bytes, options: tuple[str, ...], *_: object) -> str:
+        asked.append(options)
+        return plain if "-ndf" in options else plain.replace(";", '(*"BRANCH_TARGETS .L_x_1"*) ;')
+
+    monkeypatch.setattr(disassembly, "_run", list_code)
+    assert "BRANCH_TARGETS" in disassemble(SAMPLE, "generic.cubin")
+    assert ["-ndf" in options for options in asked] == [True, False]

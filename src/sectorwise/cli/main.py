@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import os
@@ -10,6 +11,7 @@ from typing import Final
 
 import click
 
+from sectorwise.cli.thrift import load_with_one_thread, search_garbage_seldom
 from sectorwise.errors import SectorwiseError
 from sectorwise.version import __version__
 
@@ -31,6 +33,9 @@ COMMANDS: Final = {
 }
 """Each command is the function of its own name in the module of its own name; it is imported when it is called."""
 
+_RUN_OTHERS: Final = frozenset({"kernels", "run"})
+"""These share their process with code of others, which may want all threads of NumPy."""
+
 EXIT_ERROR: Final = 2
 EXIT_INTERRUPTED: Final = 130
 EXIT_BROKEN_PIPE: Final = 141
@@ -47,7 +52,8 @@ class _CommandGroup(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"sectorwise.cli.{cmd_name}")
+        with contextlib.nullcontext() if cmd_name in _RUN_OTHERS else load_with_one_thread():
+            module = importlib.import_module(f"sectorwise.cli.{cmd_name}")
         command = getattr(module, cmd_name)
         return command if isinstance(command, click.Command) else None
 
@@ -78,7 +84,8 @@ def main(arguments: list[str] | None = None) -> None:
     Exits with 0 when done, 1 where findings fail the run, 2 on an error.
     """
     try:
-        code = cli.main(arguments, prog_name="sectorwise", standalone_mode=False)
+        with search_garbage_seldom():
+            code = cli.main(arguments, prog_name="sectorwise", standalone_mode=False)
         if code:  # click gives back what a command exits with
             sys.exit(code)
     except SectorwiseError as error:

@@ -193,6 +193,17 @@ def take_as_axis(value: Likeness) -> Likeness:
     return Likeness(((value.table, 1),), value.bits, table=value.table)
 
 
+def take_along_one_axis(a: Likeness, b: Likeness) -> tuple[Likeness, Likeness]:
+    """Two numbers as axes of their own, or along the first's where they are equally far apart in all blocks."""
+    a, b = take_as_axis(a), take_as_axis(b)
+    match a.form, b.form:
+        case (((Table() as first, 1),), ((Table() as second, 1),)) if a.bits == b.bits and first != second:
+            apart = read_table(first) - read_table(second)
+            if (apart == apart[0]).all():
+                return a, replace(b, form=a.form)
+    return a, b
+
+
 def _take_as_axes(operands: Sequence[Likeness]) -> tuple[list[Likeness], tuple[Condition, ...]]:
     taken = [take_as_axis(operand) for operand in operands]
     tables = [

@@ -40,7 +40,7 @@ from sectorwise.machine.program import decode
 from sectorwise.machine.taint import KNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     import numpy.typing as npt
 
@@ -87,8 +87,7 @@ def execute_native(
         raise UnsupportedError("blocks of a cluster run together in the reference engine alone")
     program = decode(bound.kernel)
     flow = find_flow(program)
-    for reach in (_find_useful_reach(flow, bound), reach_spaces(flow, bound)):
-        doubts, relevant = find_doubts(flow, bound, reach), frozenset(find_relevant(flow, reach))
+    for reach, doubts, relevant in _list_reaches(flow, bound):
         if doubts and not assumes:
             text = flow.step_at(min(doubts)).instruction.text
             raise UnsupportedError(f"{text} may depend on a value that is inexact, or on an order")
@@ -101,12 +100,17 @@ def execute_native(
     raise UnsupportedError("an address reaches what it was thought not to reach")
 
 
-def _find_useful_reach(flow: Flow, bound: BoundLaunch) -> Reach:
-    """What instructions may reach: buffers where something hangs on what is stored, else whole spaces."""
-    reach = reach_spaces(flow, bound)
-    doubts, relevant = find_doubts(flow, bound, reach), find_relevant(flow, reach)
-    stores = any(writes_buffers(step) and step.instruction.index in relevant for step in flow.steps())
-    return find_reach(flow, bound) if doubts or stores else reach
+def _list_reaches(flow: Flow, bound: BoundLaunch) -> Iterator[tuple[Reach, dict[int, int], frozenset[int]]]:
+    """What instructions may reach, with what is doubtful then and what matters.
+
+    First buffers, where something hangs on what is stored; then, as they may stray from these, whole spaces.
+    """
+    spaces = reach_spaces(flow, bound)
+    doubts, relevant = find_doubts(flow, bound, spaces), frozenset(find_relevant(flow, spaces))
+    if doubts or any(writes_buffers(step) and step.instruction.index in relevant for step in flow.steps()):
+        buffers = find_reach(flow, bound)
+        yield buffers, find_doubts(flow, bound, buffers), frozenset(find_relevant(flow, buffers))
+    yield spaces, doubts, relevant
 
 
 def _read_later(bound: BoundLaunch, options: ExecutionOptions, plan: Plan) -> Callable[[int], npt.NDArray[np.uint8]]:

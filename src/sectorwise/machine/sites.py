@@ -144,6 +144,13 @@ def keep_patterns(counter: SiteCounter, keys: Keys, parts: Parts, counts: Keys, 
         counter.kept[name] = _Kept(keys[row], parts, counts[row], int(times[row]), int(excess[row]))
 
 
+def find_least_excess(counter: SiteCounter) -> int:
+    """The sectors and passes beyond the ideal that a pattern has to exceed to be kept; -1 as long as any is kept."""
+    if len(counter.kept) < _KEPT_PATTERNS:
+        return -1
+    return min(kept.excess for kept in counter.kept.values())
+
+
 def record_rows(counter: SiteCounter, keys: Keys, parts: Parts, times: Keys) -> None:
     """Adds requests that are keys already (see `_make_columns`), each as often as `times` [rows] says."""
     distinct, sums = keys, times

@@ -56,6 +56,11 @@ def tabulate(name: str, array: npt.NDArray[Any]) -> Table:
     return Table(name, "given", (), (), 0, len(array) > 1, _Content(array))
 
 
+def extend(table: Table, name: str, array: npt.NDArray[Any]) -> Table:
+    """The table of numbers, `[blocks, 1]`, that were found by those of another."""
+    return Table(f"{name} {table.name}", "given", (), (), table.depth + 1, True, _Content(array))  # noqa: FBT003 - a field
+
+
 def combine(operation: str, values: Sequence[Table | Any], options: Mapping[str, Any]) -> Table | None:
     """The table of an operation's results; `values` are its arguments in order, those that vary as tables."""
     tables = [value for value in values if isinstance(value, Table)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -142,6 +143,7 @@ def estimate_concurrency(
     issue_cycles = max(-(-warps_per_sm // capability.sub_partitions) * len(schedule.slots), pipe_cycles)
     cycles_per_ns = device.boost_mhz / 1000
 
+    @cache
     def load_memory(busy: float) -> tuple[_Walk, float, float]:
         latencies = [_draw_latencies(draw, memory, memory.wait_ns(busy)) * cycles_per_ns for draw in draws]
         walk = _walk(issues, shape, latencies, memory.l1_hit_ns * cycles_per_ns, draws)
@@ -251,7 +253,7 @@ def _issue(issue: _Issue, now: Times, clear: list[Times], result_cycles: Times |
     for barrier in issue.waits_for:
         now = np.maximum(now, clear[barrier])
     if issue.is_block_barrier:
-        now = np.broadcast_to(now.max(axis=-1, keepdims=True), now.shape)
+        now = np.maximum(now, now.max(axis=-1, keepdims=True))
     for place, cycles in ((issue.sets, result_cycles), (issue.frees, short_cycles)):
         if place is not None:
             barrier, is_later = place

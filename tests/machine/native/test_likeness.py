@@ -13,7 +13,7 @@ from sectorwise.counting.request import Operation
 from sectorwise.device import load_device
 from sectorwise.launch.config import BufferArgument, Contents
 from sectorwise.launch.notation import parse_launch
-from sectorwise.machine.execution import ExecutionOptions
+from sectorwise.machine.execution import Certainty, ExecutionOptions
 from sectorwise.machine.likeness import SAME, Extent, Likeness, find_alike, relate
 from sectorwise.machine.native.alike import find_alike_registers
 from sectorwise.machine.native.flow import find_flow
@@ -116,6 +116,30 @@ extern "C" __global__ void copied(float* out, const float* in) {
   out[blockIdx.x * 64 + threadIdx.x] = tile[threadIdx.x ^ 1];
 }
 extern "C" __global__ void by_table(float* out, const int* index) { out[index[blockIdx.x] + threadIdx.x] = 1; }
+extern "C" __global__ void long_rows(float* out, const int* length, const float* in) {
+  float sum = 0;
+  for (int k = 0, n = length[blockIdx.x] % 7 * 5; k < n; k++) sum += in[k * 32 + threadIdx.x];
+  out[blockIdx.x * 32 + threadIdx.x] = sum;
+}
+extern "C" __global__ void ragged(float* out, const int* begins, const long long* which, const float* in) {
+  long long row = which[blockIdx.x];
+  float sum = 0;
+  for (int k = begins[row]; k < begins[row + 1]; k++) sum += in[k * 33 + threadIdx.x];
+  out[row * 32 + threadIdx.x] = sum;
+}
+extern "C" __global__ void pairs_of_rows(float* out, const int2* rows, int n) {
+  if (blockIdx.x >= n) return;
+  int2 pair = rows[blockIdx.x];
+  if (pair.x & 4) out[pair.y % 64 * 33 + threadIdx.x] = 1;
+}
+extern "C" __global__ void either_buffer(float* out, const int* one, const int* other) {
+  int row = (blockIdx.x % 3 ? one : other)[blockIdx.x];
+  if (row & 1) out[row * 33 + threadIdx.x] = 1;
+}
+extern "C" __global__ void short_rows(float* out, const unsigned char* octets, const short* halves) {
+  int row = octets[blockIdx.x] + halves[blockIdx.x];
+  if (row & 1) out[(row & 127) * 33 + threadIdx.x] = 1;
+}
 extern "C" __global__ void decoded(float* out, int across) {
   int bx = blockIdx.x % across, by = blockIdx.x / across;
   out[(by * 8 + threadIdx.y) * 256 + bx * 32 + threadIdx.x] = 1;
@@ -161,6 +185,11 @@ LAUNCHES = [
     "guarded<<<100, 64>>>(f32[100], f32[6400], n=90)",
     "gemm<<<(7, 7), (16, 16)>>>(f32[10000]=uniform(1), f32[10000]=uniform(2), f32[10000], n=100)",
     "decoded<<<256, (32, 8)>>>(f32[65536], across=8)",
+    "long_rows<<<300, 32>>>(f32[9600], i32[300]=perm(4), f32[2000])",
+    "ragged<<<90, 32>>>(f32[2900], i32[91]=arange, i64[90]=perm(5), f32[4000])",
+    "pairs_of_rows<<<200, 32>>>(f32[2200], i32[320]=perm(6), n=160)",
+    "either_buffer<<<120, 32>>>(f32[4000], i32[120]=perm(8), i32[120]=perm(9))",
+    "short_rows<<<150, 32>>>(f32[4300], u8[150]=arange, i16[150]=perm(10))",
     "swizzled<<<(120, 2), (32, 8)>>>(f32[65536], f32[2000], across=15, group=3)",
     "copied<<<96, 64>>>(f32[6400], f32[220000])",
     "from_absent_lanes<<<64, 32>>>(f32[70000], f32[8], n=3)",
@@ -187,6 +216,22 @@ def test_one_odd_entry_of_a_table_that_blocks_read_is_seen(odd: int | None) -> N
     assert store.sectors == 64 * 4 + (odd is not None)
 
 
+def test_few_long_blocks_that_a_table_names_are_counted_to_the_last() -> None:
+    count = 40_000
+    lengths = np.where(np.arange(count) % 997 == 5, 4, 1).astype(np.int32)
+    config = parse_launch(f"long_rows<<<{count}, 32>>>(f32[{32 * count}], i32[{count}], f32[1024])")
+    arguments = (config.arguments[0], BufferArgument("i32", count, Contents("array", array=lengths)))
+    changed = replace(config, arguments=(*arguments, config.arguments[2]))
+    bound = bind(compile_kernels(SOURCE)["long_rows"], changed, load_device("h200"))
+    execution = execute_native(bound, ExecutionOptions(sample_above=0))
+    assert execution.sampling is None
+    lines = {site.certainty for site in execution.sites}
+    assert lines == {Certainty.EXACT}
+    reads = [site for site in execution.sites if site.access.operation is Operation.LOAD]
+    # A length for each block, then five or twenty rows of 32 floats.
+    assert sum(site.executed for site in reads) == count + 5 * int(lengths.sum())
+
+
 def _bind(launch: str) -> BoundLaunch:
     config = parse_launch(launch)
     return bind(compile_kernels(SOURCE)[config.kernel], config, load_device("h200"))
@@ -203,7 +248,7 @@ def test_counts_by_likeness_are_those_of_whole_execution(launch: str) -> None:
         ("plain<<<100, 128>>>(f32[12700], f32[12700], n=12700)", (1, 0, 0)),
         ("pitch33<<<600, 32>>>(f32[20000])", (1, 0, 0)),
         ("hashed<<<512, 32>>>(f32[40000])", (1, 0, 0)),
-        ("trips<<<(40, 3), 32>>>(f32[1024])", None),
+        ("trips<<<(40, 3), 32>>>(f32[1024])", (1, 1, 0)),
         ("odd_one<<<1024, 32>>>(f32[65536], f32[65536])", None),
         ("stencil<<<512, 128>>>(f32[65536], f32[65536], n=64)", (32, 0, 0)),
         ("gemm<<<(7, 7), (16, 16)>>>(f32[10000], f32[10000], f32[10000], n=100)", (1, 1, 0)),

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from sectorwise.binding import bind
+from sectorwise.counting.request import Operation
 from sectorwise.device import load_device
+from sectorwise.launch.config import BufferArgument, Contents
 from sectorwise.launch.notation import parse_launch
 from sectorwise.machine.execution import Certainty, ExecutionOptions
 from sectorwise.machine.native.sampling import split_strata, spread
@@ -29,6 +32,11 @@ extern "C" __global__ void edges(float* out, int work, int n) {
   for (int k = 0; k < work; k++) sum = sum * 3 + (b ^ k) % 5;
   int stride = blockIdx.x == 0 || blockIdx.x == gridDim.x - 1 ? 32 : 1;
   if (sum != 12345) out[(threadIdx.x * stride + blockIdx.y * 32) % n] = 1;
+}
+extern "C" __global__ void seldom_long(float* out, const int* length, const float* in) {
+  float sum = 0;
+  for (int k = 0, n = length[blockIdx.x * 32 + threadIdx.x]; k < n; k++) sum += in[k * 32 + threadIdx.x];
+  out[blockIdx.x * 32 + threadIdx.x] = sum;
 }
 extern "C" __global__ void chained(int* out, const int* in) {
   int i = blockIdx.x, last = i ? out[i - 1] : 0;
@@ -73,6 +81,21 @@ def test_what_all_sampled_blocks_do_alike_is_met_to_the_last_sector() -> None:
     assert len(sampled.sampling.blocks) < 1500
     assert np.array_equal(sampled.issued, whole.issued)
     assert [site.sectors for site in sampled.sites] == [site.sectors for site in whole.sites]
+
+
+def test_few_long_blocks_are_looked_for_as_long_as_there_is_time() -> None:
+    count = 20_000
+    lengths = np.where(np.arange(count) % 97 == 5, 256, 1).astype(np.int32)
+    config = parse_launch(f"seldom_long<<<{count}, 32>>>(f32[{32 * count}], i32[{32 * count}], f32[16384])")
+    arguments = list(config.arguments)
+    arguments[1] = BufferArgument("i32", 32 * count, Contents("array", array=np.repeat(lengths, 32)))
+    launch = replace(config, arguments=tuple(arguments))
+    bound = bind(compile_kernels(SOURCE)["seldom_long"], launch, load_device("h200"))
+    sampled = execute_native(bound, ExecutionOptions(sample_above=8_000_000))
+    assert sampled.sampling is not None
+    assert 2_000 < len(sampled.sampling.blocks) < count
+    reads = [site for site in sampled.sites if site.access.operation is Operation.LOAD]
+    assert sum(site.executed for site in reads) == pytest.approx(count + int(lengths.sum()), rel=0.1)
 
 
 def test_the_same_blocks_are_chosen_however_many_threads_run_them(monkeypatch: pytest.MonkeyPatch) -> None:

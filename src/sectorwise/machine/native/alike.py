@@ -8,21 +8,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
-from sectorwise.machine.likeness import ALL_AXES, SAME, Likeness, relate, spoil, take_as_axis
+from sectorwise.counting.request import Space
+from sectorwise.machine.likeness import ALL_AXES, SAME, Likeness, relate, spoil, take_along_one_axis, take_as_axis
 from sectorwise.machine.native.flow import sees_others
+from sectorwise.machine.native.lookups import know_specials, look_up
 from sectorwise.machine.native.relevance import guard_of
-from sectorwise.machine.native.trace import BLOCK_SPECIALS, LANE_SPECIALS, VECTOR_SPECIALS
+from sectorwise.machine.native.trace import BLOCK_SPECIALS
 from sectorwise.machine.registers import PREDICATE, UNIFORM, UNIFORM_PREDICATE
-from sectorwise.machine.special import special_registers
-from sectorwise.machine.tables import MOST_BLOCKS, combine, tabulate
+from sectorwise.machine.tables import combine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    import numpy.typing as npt
 
     from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Access
@@ -101,10 +98,13 @@ def _join(a: tuple[Likeness, Guard | None], b: tuple[Likeness, Guard | None]) ->
     if a == b:
         return a
     first, second = a[0], b[0]
-    known = first.known if first.known == second.known else None
     table = first.table if first.table == second.table else None
     if a[1] != b[1]:
         return Likeness(bits=first.bits, spoiled=AXES), None
+    if table is None:
+        # What begins as a number of a table may go on by steps that are the same: what is left of a block's rounds.
+        first, second = take_along_one_axis(first, second)
+    known = first.known if first.known == second.known else None
     if first.form == second.form:
         return Likeness(first.form, first.bits, known, first.spoiled | second.spoiled, table), a[1]
     return spoil([first, second], first.bits, table), a[1]
@@ -159,6 +159,7 @@ class LikenessPort:
     specials: dict[str, Likeness]
     marks: Mapping[int, Marks]
     splits: dict[Table, None] = field(default_factory=dict)
+    found: dict[tuple[Table, int], tuple[Table, ...]] = field(default_factory=dict)
     guard: Guard | None = None
     holds: Likeness = _PREDICATE
     sees_others: bool = False
@@ -256,10 +257,21 @@ class LikenessPort:
     def load(self, access: Access, address: Likeness) -> Sequence[Likeness]:
         """What lies at one address in memory that nobody writes is the same for all blocks."""
         decide(address)
-        likeness = spoil([address], 32)
+        likeness, count = spoil([address], 32), max(1, access.width_bytes // 4)
         if self.loads_mutable:
-            likeness = Likeness(spoiled=AXES)
-        return [likeness] * max(1, access.width_bytes // 4)
+            return [Likeness(spoiled=AXES)] * count
+        tables = self._look_up(access, address)
+        return [replace(likeness, table=table) for table in tables] if tables else [likeness] * count
+
+    def _look_up(self, access: Access, address: Likeness) -> tuple[Table, ...]:
+        """What each block finds in a buffer that nobody writes; nothing where that is not known."""
+        if access.space is not Space.GLOBAL or address.is_same or address.table is None:
+            return ()
+        key = address.table, access.width_bytes
+        if key not in self.found:
+            found = look_up(self.bound, *key)
+            self.found[key] = () if found is None or found[0] in self.mutable else found[1]
+        return self.found[key]
 
     def store(self, access: Access, address: Likeness, words: object) -> None:
         """The address decides."""
@@ -356,25 +368,6 @@ def _follow(flow: Flow, relevant: frozenset[int], port: LikenessPort) -> dict[in
             elif begins[successor].join(registers):
                 waiting.append(successor)
     return begins
-
-
-def know_specials(bound: BoundLaunch) -> dict[str, Likeness]:
-    """Special registers that are one number for the launch, or one for the block."""
-    known: dict[str, Likeness] = {}
-    for name, value in special_registers(bound, 0, 1).items():
-        if name not in BLOCK_SPECIALS and name not in LANE_SPECIALS and name not in VECTOR_SPECIALS:
-            known[name] = Likeness(known=int(np.asarray(value)[0, 0]))
-    if bound.launch.blocks_total <= MOST_BLOCKS:
-        places = place_blocks(bound.launch.grid, np.arange(bound.launch.blocks_total)).astype(np.uint32)
-        for axis, name in enumerate(BLOCK_SPECIALS):
-            known[name] = Likeness(table=tabulate(name, places[:, axis : axis + 1]))
-    return known
-
-
-def place_blocks(grid: tuple[int, int, int], blocks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Coordinates [n, 3] of linear block numbers."""
-    x, y, _ = grid
-    return np.stack([blocks % x, blocks // x % y, blocks // (x * y)], axis=1)
 
 
 def _follow_step(port: LikenessPort, step: Step, relevant: frozenset[int]) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from sectorwise.counting.request import Space
 from sectorwise.machine.likeness import find_alike
 from sectorwise.machine.memory import WINDOW_BYTES, stack_bytes
-from sectorwise.machine.native.alike import place_blocks
+from sectorwise.machine.native.lookups import place_blocks
 from sectorwise.machine.native.session import collect, run_blocks
 from sectorwise.machine.native.watch import NEVER_GREATEST, NEVER_LEAST, make_extent
 from sectorwise.machine.tables import Table, read_numbers
@@ -118,7 +118,7 @@ def _run_example(
     table = session.regions["watches"].view(np.int64, 0, 2 * len(translation.watches)).reshape(-1, 2)
     table[:] = (NEVER_LEAST, NEVER_GREATEST)
     session.pending = []
-    stop = run_blocks(session, block, block + 1)
+    stop, _ = run_blocks(session, np.array([block]))
     seen = [
         (watch, int(least), int(greatest))
         for watch, (least, greatest) in zip(translation.watches, table, strict=True)

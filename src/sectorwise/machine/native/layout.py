@@ -19,13 +19,17 @@ def _place(*fields: tuple[str, int, int]) -> tuple[dict[str, int], int]:
 
 
 # What one thread of the host works with. `addresses` and `data` carry what a memory routine takes and gives; the maps
-# say which bytes of shared and local memory were written, where that matters (else they have no bytes).
+# say which bytes of shared and local memory were written, where that matters (else they have no bytes). `pattern` is
+# that of a request which its site does not remember.
 CONTEXT, CONTEXT_BYTES = _place(
     ("addresses", LONG_ROW, 256),
     ("others", LONG_ROW, 256),
     ("sizes", WORD_ROW, 128),
     ("data", 8 * WORD_ROW, 256),
+    ("pattern", 64 + LONG_ROW, 64),
     ("mask", 4, 4),
+    ("block_numbers", 8, 8),
+    ("block_lengths", 8, 8),
     ("block_number", 8, 8),
     ("warp_number", 8, 8),
     ("next_pc", 4, 4),
@@ -112,8 +116,8 @@ COPY_PATTERN_BYTES = PATTERN_BYTES + 2 * WORD_ROW
 PATTERN_BITS = 8
 RECENT_BITS = 6
 # `reach` points to a byte for each buffer, zero for those that it was thought not to reach. `met` is what it met that
-# CUDA leaves undefined (`encounters`); `first_*` are the warp and the addresses of the first
-# request of all.
+# CUDA leaves undefined (`encounters`); `first_*` are the warp and the addresses of the first request of all. `sum_*`
+# are of patterns that were counted where they stand: those that waste no more than `most_excess` sectors (-1: none).
 SITE = {
     "allocation": 0,
     "number": 8,
@@ -123,9 +127,15 @@ SITE = {
     "first_warp": 24,
     "met": 32,
     "reach": 40,
-    "first_addresses": 64,
-    "recent": 64 + LONG_ROW,
-    "patterns": 64 + LONG_ROW + (4 << RECENT_BITS),
+    "most_excess": 48,
+    "sum_sectors": 56,
+    "sum_ideal": 64,
+    "sum_lines": 72,
+    "sum_lanes": 80,
+    "sum_requests": 88,
+    "first_addresses": 128,
+    "recent": 128 + LONG_ROW,
+    "patterns": 128 + LONG_ROW + (4 << RECENT_BITS),
 }
 SITE_BYTES = SITE["patterns"] + (COPY_PATTERN_BYTES << PATTERN_BITS)
 

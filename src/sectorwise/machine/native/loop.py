@@ -22,16 +22,22 @@ ENTRY = "blocks"
 
 
 def write_loop() -> Code:
-    """Runs blocks `first` to before `last`; gives the block at which it stopped (`stop` in the context says why)."""
-    code = Code(ENTRY, "i64", "ptr %ctx, i64 %first, i64 %last", attributes="", linkage="")
-    place = code.variable("i64", "%first")
-    with code.loop() as behind:
-        block = code.load("i64", place)
-        code.leave(behind, code.value(f"icmp sge i64 {block}, %last"))
+    """Runs the first `count` of the context's blocks, and says how long each was: the instructions of its warps.
+
+    Gives how many have run; where it stopped before the last, `stop` in the context says why.
+    """
+    code = Code(ENTRY, "i64", "ptr %ctx, i64 %count", attributes="", linkage="")
+    with code.count("%count") as place:
+        block = code.load("i64", code.at(code.load("ptr", "%ctx", CONTEXT["block_numbers"]), place, "i64"))
         _open_block(code, block)
-        _run_block(code, block)
-        code.store("i64", code.value(f"add i64 {block}, 1"), place)
-    code.give("%last")
+        _run_block(code, place)
+        length = code.variable("i64", 0)
+        code.store("i64", 0, length)
+        with code.count(_warp_count(code)) as number:
+            code.bump("i64", length, code.load("i64", _warp(code, number), WARP["steps"]))
+        lengths = code.load("ptr", "%ctx", CONTEXT["block_lengths"])
+        code.store("i64", code.load("i64", length), code.at(lengths, place, "i64"))
+    code.give("%count")
     return code
 
 
@@ -83,14 +89,14 @@ def _zero(code: Code, pointer: str, size: str) -> None:
         code.do(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 0, i64 {size}, i1 false)")
 
 
-def _run_block(code: Code, block: str) -> None:
+def _run_block(code: Code, place: str) -> None:
     """Warps in turn until all have exited; where nobody can go on, block barriers are let go."""
     ran, alive = code.variable("i64", 0), code.variable("i32", 0)
     with code.loop() as behind:
         code.store("i64", 0, ran)
         code.store("i32", 0, alive)
         with code.count(_warp_count(code)) as number:
-            used = _run_warp(code, block, number)
+            used = _run_warp(code, place, number)
             code.bump("i64", ran, used)
             live = code.load("i32", _warp(code, number), WARP["live"])
             code.store("i32", code.value(f"or i32 {code.load('i32', alive)}, {live}"), alive)
@@ -100,10 +106,10 @@ def _run_block(code: Code, block: str) -> None:
         stuck = code.value(f"icmp eq i32 {released}, 0")
         with code.when(code.value(f"and i1 {idle}, {stuck}")):
             code.store("i32", GAVE_UP, "%ctx", CONTEXT["stop"])
-            code.give(block)
+            code.give(place)
 
 
-def _run_warp(code: Code, block: str, number: str) -> str:
+def _run_warp(code: Code, place: str, number: str) -> str:
     """Lets a warp run until it waits, or its turn is over; gives how many instructions it ran."""
     warp = _warp(code, number)
     code.store("i64", number, "%ctx", CONTEXT["warp_number"])
@@ -123,12 +129,12 @@ def _run_warp(code: Code, block: str, number: str) -> str:
     code.store("i64", granted, "%ctx", CONTEXT["fuel"])
     reason = code.call("i32", "run", "ptr %ctx")
     with code.when(code.value(f"icmp ne i32 {code.load('i32', '%ctx', CONTEXT['stop'])}, 0")):
-        code.give(block)
+        code.give(place)
     used = code.value(f"sub i64 {granted}, {code.load('i64', '%ctx', CONTEXT['fuel'])}")
     code.bump("i64", warp, used, WARP["steps"])
     short = code.value(f"icmp slt i64 {granted}, {SLICE}")
     empty = code.value(f"icmp eq i32 {reason}, {OUT_OF_FUEL}")
     with code.when(code.value(f"and i1 {short}, {empty}")):
         code.store("i32", OUT_OF_FUEL, "%ctx", CONTEXT["stop"])
-        code.give(block)
+        code.give(place)
     return used

@@ -15,7 +15,7 @@ from sectorwise.machine.native.lazy import Buffers
 from sectorwise.machine.native.loop import ENTRY, write_loop
 from sectorwise.machine.native.routines import find_routines
 from sectorwise.machine.native.session import collect, measure_session, open_session
-from sectorwise.machine.native.threads import Meter, count_threads, run_shares, split_blocks
+from sectorwise.machine.native.threads import count_threads, run_shares, split_blocks
 from sectorwise.machine.native.translate import translate
 from sectorwise.machine.native.unsupported import StrayedError, UnsupportedError
 from sectorwise.machine.site_sums import merge_counter
@@ -140,11 +140,7 @@ def count_blocks(crew: Crew, blocks: Blocks, report: Callable[[int], None] | Non
     sessions = crew.sessions[: len(shares)]
     for session in sessions:
         session.counters = open_counters(crew.plan, crew.translation)
-    meter = None
-    if crew.tally.lengths is not None:
-        sizes = np.array([block.stop - block.start for block in crew.translation.blocks.values()], np.int64)
-        meter = Meter(crew.tally.lengths, sizes)
-    stop, session = run_shares(sessions, shares, report, meter)
+    stop, session = run_shares(sessions, shares, report, crew.tally.lengths)
     check_stop(crew.tally, session, stop)
     counted = Counted(open_counters(crew.plan, crew.translation), np.zeros((len(crew.translation.blocks), 2), np.int64))
     for session in sessions:

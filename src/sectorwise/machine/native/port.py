@@ -16,7 +16,7 @@ from sectorwise.machine.native.specials import read_special
 from sectorwise.machine.native.unsupported import UnsupportedError, require_plain
 from sectorwise.machine.native.updates import choose_fold, update_in_rounds
 from sectorwise.machine.native.values import LANES, Kind, Operand
-from sectorwise.machine.native.watch import likeness_of
+from sectorwise.machine.native.watch import likeness_of, tabulate_words
 from sectorwise.machine.native.writer import VECTOR, Writer
 from sectorwise.machine.native.written import choose_written_routine
 from sectorwise.machine.registers import BARRIER, PREDICATE, UNIFORM, UNIFORM_PREDICATE
@@ -250,7 +250,8 @@ class LlvmPort:
             self._touch(access, address)
             return [self.algebra.word(0)] * words
         self._request(access, address, f"load.{access.space}.{access.width_bytes}")
-        return self._data(words)
+        found = self._data(words)
+        return found if self.alike is None else tabulate_words(found, self.alike.load(access, likeness_of(address)))
 
     def store(self, access: Access, address: Operand, words: Sequence[Operand]) -> None:
         """Counts a request and writes."""

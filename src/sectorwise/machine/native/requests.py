@@ -179,6 +179,8 @@ def _note(name: str, kind: str) -> Code:
 
     chosen = code.variable("ptr", pattern)
     with code.when(is_new(pattern)):
+        if kind == "i64":
+            _count_at_once(code, key, differences)
         second = _find_pattern(code, key, [(kind, differences)], kept, PATTERN_BYTES)
         code.store("ptr", second, chosen)
         with code.when(is_new(second)):
@@ -190,6 +192,20 @@ def _note(name: str, kind: str) -> Code:
     code.bump("i64", result, 1, PATTERN["hits"])
     code.give(result)
     return code
+
+
+def _count_at_once(code: Code, key: str, differences: str) -> None:
+    """Where a site meets ever new patterns: counts this one, and is done, if it needs not be kept."""
+    many = code.value(f"icmp sge i64 {code.load('i64', '%site', SITE['most_excess'])}, 0")
+    with code.when(many):
+        pattern = code.at("%ctx", CONTEXT["pattern"])
+        code.store("i64", 1, pattern, PATTERN["hits"])
+        code.store("i64", key, pattern, PATTERN["mask"])
+        code.store(_LONGS, differences, pattern, PATTERN["differences"], 64)
+        counted = code.call("i32", "sectors.forget", f"ptr %site, ptr {pattern}")
+        with code.when(code.value(f"icmp ne i32 {counted}, 0")):
+            code.store("i32", _kind_of(code, "i64", differences), pattern, PATTERN["kind"])
+            code.give(pattern)
 
 
 def _open_row(code: Code, log: str, used: str, columns: int) -> str:
@@ -226,6 +242,10 @@ def _never_came(code: Code) -> None:
 def _evict(kind: str) -> Code:
     code = Code(f"evict.{kind}", "void", "ptr %ctx, ptr %site, ptr %pattern")
     _never_came(code)
+    if kind == "i64":
+        counted = code.call("i32", "sectors.forget", "ptr %site, ptr %pattern")
+        with code.when(code.value(f"icmp ne i32 {counted}, 0")):
+            code.give()
     row = _open_row(code, "log", "log_used", LOG_COLUMNS)
     _log_differences(code, kind, "differences", row, 4)
     _close_row(code, "log_used", "log_limit")

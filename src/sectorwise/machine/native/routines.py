@@ -10,6 +10,7 @@ from sectorwise.machine.native.groups import write_group_routine
 from sectorwise.machine.native.memory import write_memory_routine
 from sectorwise.machine.native.moves import GATHER, LONGS, POINTERS, VECTOR
 from sectorwise.machine.native.requests import write_request_routine
+from sectorwise.machine.native.sectors import write_sector_routine
 
 V = "<32 x i32>"
 
@@ -96,10 +97,10 @@ def _routine(name: str) -> str:
         case [function] if function in _LIBRARY.values():
             return f"declare double @{function}(double)\n"
         case [
-            "note" | "evict" | "evict_copy",
+            "note" | "evict" | "evict_copy" | "sectors" as family,
             *_,
         ]:
-            return write_request_routine(name)
+            return (write_sector_routine if family == "sectors" else write_request_routine)(name)
         case [
             "load" | "store" | "touch" | "find" | "chunks" | "lanes" | "local" | "written" | "watch" | "give_up",
             *_,

@@ -9,7 +9,7 @@ import numpy as np
 
 from sectorwise.counting.patterns import list_distinct
 from sectorwise.machine.execution import Sampling
-from sectorwise.machine.native.alike import place_blocks
+from sectorwise.machine.native.lookups import place_blocks
 from sectorwise.machine.native.plan import Counted, add_counted, count_blocks, open_counters
 from sectorwise.machine.site_sums import scale_counter
 
@@ -30,6 +30,9 @@ SETTLED = 0.005
 """An estimate has settled when twice the blocks move no count by more than this, as a fraction."""
 
 _FIRST_SAMPLE = 64
+_LEAST_SPENT = 0.125
+"""An estimate that has settled before so much of the work allowed is done is not believed."""
+
 _ACCESS_WORK = 100
 """A memory access takes as long as so many instructions that compute."""
 
@@ -81,8 +84,8 @@ def spread(blocks: Blocks) -> Blocks:
 def sample_blocks(crew: Crew, blocks: Blocks, most_work: int, report: Callable[[int], None] | None) -> Sampled | None:
     """An estimate from some of the blocks; None where running them all is less than `most_work`, or they are few.
 
-    Work is counted as `ExecutionOptions` says. The sample is doubled until the estimate settles, or
-    `most_work` is spent.
+    Work is counted as `ExecutionOptions` says. The sample is doubled until the estimate settles when an eighth of
+    `most_work` is done, or all of it is.
     """
     if len(blocks) < FEWEST_BLOCKS:
         return None
@@ -94,9 +97,11 @@ def sample_blocks(crew: Crew, blocks: Blocks, most_work: int, report: Callable[[
     estimate = _extend(crew, strata, target)
     if _work_of(estimate, weights) <= most_work:
         return None
-    while change > SETTLED and any(stratum.done < len(stratum.blocks) for stratum in strata):
+    while any(stratum.done < len(stratum.blocks) for stratum in strata):
         spent = sum(_work_of(stratum.counted, weights) for stratum in strata)
-        if 2 * spent > most_work and target > _FIRST_SAMPLE:
+        # Few blocks may agree by chance: those that do most of the work may not be among them yet.
+        settled = change <= SETTLED and spent >= _LEAST_SPENT * most_work
+        if settled or (2 * spent > most_work and target > _FIRST_SAMPLE):
             break
         target *= 2
         before, estimate = estimate, _extend(crew, strata, target)

@@ -29,9 +29,10 @@ from sectorwise.machine.native.layout import (
 )
 from sectorwise.machine.native.lazy import make_chunk, open_buffer
 from sectorwise.machine.native.loop import ENTRY
-from sectorwise.machine.native.tally import SITES_A_REQUEST, record_log, take_patterns
+from sectorwise.machine.native.tally import SITES_A_REQUEST, add_forgotten, record_log, take_patterns
 from sectorwise.machine.native.trace import LAUNCH_SPECIALS, VECTOR_SPECIALS
 from sectorwise.machine.native.watch import WATCH_BYTES
+from sectorwise.machine.sites import find_least_excess
 from sectorwise.machine.special import special_registers
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from sectorwise.machine.native.translate import Translation
     from sectorwise.machine.sites import SiteCounter
 
-_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
 _DRAIN = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _FETCH = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 _MAKE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
@@ -195,6 +196,7 @@ def _fill_sites(session: Session, counters: dict[int, SiteCounter]) -> None:
             number = SITES_A_REQUEST * place + space
             sites.put(number * SITE_BYTES + SITE["allocation"], "Q", nowhere)
             sites.put(number * SITE_BYTES + SITE["number"], "I", number)
+            sites.put(number * SITE_BYTES + SITE["most_excess"], "q", -1)
             sites.put(number * SITE_BYTES + SITE["width"], "I", counters[index].access.width_bytes)
 
 
@@ -272,20 +274,26 @@ def empty_logs(session: Session) -> None:
         elif rows:
             session.pending.append(table)
         session.context.put(CONTEXT[used], "q", 0)
+    if session.pending is None:
+        _let_forget(session)
 
 
-def run_blocks(session: Session, first: int, last: int) -> int:
-    """Runs blocks `first` to before `last`; gives `stop` of the context: 0 where all have run."""
-    session.function(session.context.address, first, last)
+def _let_forget(session: Session) -> None:
+    """Tells sites which patterns are not dear enough to be kept for people to see."""
+    for place, index in enumerate(session.order):
+        start = SITES_A_REQUEST * place * SITE_BYTES
+        session.regions["sites"].put(start + SITE["most_excess"], "q", find_least_excess(session.counters[index]))
+
+
+def run_blocks(session: Session, blocks: npt.NDArray[np.int64]) -> tuple[int, npt.NDArray[np.int64]]:
+    """Runs blocks in this order; gives `stop` of the context (0: all have run), and the warp instructions of each."""
+    numbers, lengths = np.ascontiguousarray(blocks, np.int64), np.zeros(len(blocks), np.int64)
+    session.context.put(CONTEXT["block_numbers"], "Q", numbers.ctypes.data)
+    session.context.put(CONTEXT["block_lengths"], "Q", lengths.ctypes.data)
+    session.function(session.context.address, len(numbers))
     if session.failure:
         raise session.failure[0]
-    return session.context.get(CONTEXT["stop"], "i")
-
-
-def count_instructions(session: Session, sizes: npt.NDArray[np.int64]) -> int:
-    """Warp instructions that blocks have issued since the last `collect`; `sizes` are those of each basic block."""
-    issued = session.regions["issued"].view(np.int64, 0, 2 * len(sizes))
-    return int(np.dot(issued[::2].astype(np.int64), sizes))
+    return session.context.get(CONTEXT["stop"], "i"), lengths
 
 
 def _find_first(session: Session, counter: SiteCounter, number: int) -> None:
@@ -319,6 +327,7 @@ def collect(session: Session, times: int = 1) -> npt.NDArray[np.int64]:
             counter.met |= session.regions["sites"].get(number * SITE_BYTES + SITE["met"], "i")
             if session.regions["sites"].get(number * SITE_BYTES + SITE["touched"], "i"):
                 _find_first(session, counter, number)
+                add_forgotten(session.regions["sites"], number, counter, times)
                 logged.append(take_patterns(session.regions["sites"], number, counter.access))
     for rows in logged:
         rows[:, 1] *= times

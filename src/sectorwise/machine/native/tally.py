@@ -69,6 +69,19 @@ def _record(counter: SiteCounter, rows: Rows, space: int, *, is_sized: bool) -> 
     counter.lanes += int(np.bitwise_count(mask[:, 0].astype(np.uint32)).astype(np.int64) @ times)
 
 
+def add_forgotten(sites: Region, number: int, counter: SiteCounter, times: int) -> None:
+    """Adds what a site (by number) has counted where it stands, `times` over; from now on it has counted nothing."""
+    start = number * SITE_BYTES
+    names = ("sum_sectors", "sum_ideal", "sum_lines", "sum_lanes", "sum_requests")
+    sectors, ideal, lines, lanes, requests = (times * sites.get(start + SITE[name], "q") for name in names)
+    # In the order of `SiteCounter.sums`; the pipe counts the sectors of loads and stores as the source view does.
+    counter.sums += (sectors, ideal, lines, 0, 0, 0, 0, sectors, requests)
+    counter.lanes += lanes
+    for name in names:
+        sites.put(start + SITE[name], "q", 0)
+    sites.put(start + SITE["most_excess"], "q", -1)
+
+
 def take_patterns(sites: Region, number: int, access: Access) -> Rows:
     """What a site (by number) remembers, as rows of its log; from now on it has seen nothing."""
     start = number * SITE_BYTES + SITE["patterns"]
@@ -98,11 +111,10 @@ def take_patterns(sites: Region, number: int, access: Access) -> Rows:
 
 def _column(octets: npt.NDArray[np.uint8], offset: int, form: str) -> Rows:
     size = np.dtype(form).itemsize
-    field = np.ascontiguousarray(octets[:, offset : offset + size]).view(form)
+    field = octets[:, offset : offset + size].view(form)
     return cast("Rows", field[:, 0].astype(np.int64))
 
 
 def _lanes(octets: npt.NDArray[np.uint8], offset: int, form: str) -> Rows:
     size = np.dtype(form).itemsize * LANES
-    field = np.ascontiguousarray(octets[:, offset : offset + size]).view(form)
-    return cast("Rows", field.astype(np.int64))
+    return cast("Rows", octets[:, offset : offset + size].view(form).astype(np.int64))

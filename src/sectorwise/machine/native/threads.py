@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sectorwise.machine.native.session import count_instructions, run_blocks
+from sectorwise.machine.native.session import run_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,27 +19,19 @@ if TYPE_CHECKING:
     from sectorwise.machine.native.session import Session
 
     Blocks = npt.NDArray[np.int64]
+    Lengths = npt.NDArray[np.float64]
 
 BLOCKS_AT_ONCE = 64
-_MEASURED_ALONE = 4096
 _SHOW_EVERY_SECONDS = 0.1
-
-
-@dataclass(frozen=True, slots=True)
-class Meter:
-    """Where the warp instructions of each block go, `lengths` [blocks], and how many each basic block has, `sizes`."""
-
-    lengths: npt.NDArray[np.float64]
-    sizes: npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)
 class _Share:
-    """What one thread runs, how far it is, and why it stopped (0: it has not)."""
+    """What one thread runs, where its lengths go, how far it is, and why it stopped (0: it has not)."""
 
     session: Session
     blocks: Blocks
-    meter: Meter | None = None
+    lengths: Lengths | None = None
     done: int = 0
     stop: int = 0
 
@@ -67,14 +58,15 @@ def run_shares(
     sessions: Sequence[Session],
     shares: Sequence[Blocks],
     report: Callable[[int], None] | None,
-    meter: Meter | None = None,
+    lengths: Lengths | None = None,
 ) -> tuple[int, Session]:
-    """Runs each share in its session; `report` is told the number of blocks done, `meter` how long they were.
+    """Runs each share in its session; `report` is told the number of blocks done.
 
-    Gives why the first share that stopped did so (0: all have run), and its session.
+    The warp instructions of each go into `lengths` [blocks]. Gives why the first share that stopped did so
+    (0: all have run), and its session.
     """
     ending = _Ending()
-    parts = [_Share(session, blocks, meter) for session, blocks in zip(sessions, shares, strict=True)]
+    parts = [_Share(session, blocks, lengths) for session, blocks in zip(sessions, shares, strict=True)]
     if len(parts) == 1:
         _run_share(parts[0], ending, report)
     else:
@@ -84,6 +76,9 @@ def run_shares(
 
 
 def _run_together(parts: list[_Share], ending: _Ending, report: Callable[[int], None] | None) -> None:
+    # Loaded here: most launches are run by one thread.
+    from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+
     with ThreadPoolExecutor(len(parts)) as pool:
         waiting = {pool.submit(_run_share, part, ending, None) for part in parts}
         while waiting:
@@ -95,24 +90,17 @@ def _run_together(parts: list[_Share], ending: _Ending, report: Callable[[int], 
 
 
 def _run_share(part: _Share, ending: _Ending, report: Callable[[int], None] | None) -> None:
-    runs = np.split(part.blocks, np.flatnonzero(np.diff(part.blocks) != 1) + 1)
-    # Of few blocks each is measured by itself; of many, those that run at once are taken to be equally long.
-    step = 1 if part.meter is not None and part.blocks.size <= _MEASURED_ALONE else BLOCKS_AT_ONCE
-    before = 0
     try:
-        for run in runs:
-            for first in range(int(run[0]), int(run[-1]) + 1, step):
-                last = min(first + step, int(run[-1]) + 1)
-                part.stop = run_blocks(part.session, first, last)
-                if part.meter is not None:
-                    after = count_instructions(part.session, part.meter.sizes)
-                    part.meter.lengths[first:last] = (after - before) / (last - first)
-                    before = after
-                if part.stop or ending.asked.is_set():
-                    return
-                part.done += last - first
-                if report is not None:
-                    report(part.done)
+        for start in range(0, len(part.blocks), BLOCKS_AT_ONCE):
+            blocks = part.blocks[start : start + BLOCKS_AT_ONCE]
+            part.stop, lengths = run_blocks(part.session, blocks)
+            if part.lengths is not None:
+                part.lengths[blocks] = lengths
+            if part.stop or ending.asked.is_set():
+                return
+            part.done += len(blocks)
+            if report is not None:
+                report(part.done)
     finally:
         if part.stop:
             ending.asked.set()

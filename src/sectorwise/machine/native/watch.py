@@ -146,6 +146,14 @@ def likeness_of(operand: Operand) -> Likeness:
     return Likeness(bits=bits, known=read_known(table), table=table)
 
 
+def tabulate_words(words: Sequence[Operand], likenesses: Sequence[Likeness]) -> Sequence[Operand]:
+    """Words that were loaded, with their tables; those without decide nothing, or the proof would have ended."""
+    return [
+        word if likeness.table is None else replace(word, likeness=likeness)
+        for word, likeness in zip(words, likenesses, strict=True)
+    ]
+
+
 @dataclass(slots=True)
 class WatchedAlgebra:
     """An algebra whose results carry their likeness; `mask` gives the lanes in which conditions are watched."""
