@@ -10,6 +10,7 @@ import re
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sectorwise.errors import ArgumentError, CompileError, MissingToolError, SectorwiseError
@@ -33,6 +34,7 @@ _TRITON_NAMES = {
 }
 _NAMES = {name: dtype for dtype, name in _TRITON_NAMES.items()} | {"i1": "u8", "u1": "u8"}
 _REQUIRED_THREADS = re.compile(r"\.reqntid\s+(\d+)")
+_FILE = re.compile(r'^\s*\.file\s+\d+\s+"([^"]*)"(?:\s+"([^"]*)")?', re.MULTILINE)
 _ALIGNED_ADDRESS = 1 << 20
 
 
@@ -174,7 +176,7 @@ def _compile(function: Any, launch: ObjectLaunch) -> tuple[Any, Mapping[str, obj
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Triton's news of coming versions are not about this kernel
-            compiled = function.warmup(*positional, grid=(1,), **named)
+            compiled = _warm_up(function, positional, named)
             *_, binder = function.device_caches[_current_device()]
             bound, *_ = binder(*positional, debug=False, **named)
     except SectorwiseError:
@@ -184,6 +186,26 @@ def _compile(function: Any, launch: ObjectLaunch) -> tuple[Any, Mapping[str, obj
     except Exception as error:  # noqa: BLE001 - Triton's compiler raises many kinds, none of them documented
         raise CompileError(f"{where}: {type(error).__name__}: {error}") from None
     return compiled, bound
+
+
+def _warm_up(function: Any, positional: list[object], named: dict[str, object]) -> Any:  # noqa: ANN401 - as above
+    """Compile, or take what Triton kept; it keeps code by the text of a kernel, whichever file that stood in."""
+    compiled = function.warmup(*positional, grid=(1,), **named)
+    if _is_of_file(compiled.asm["ptx"], function.fn.__code__.co_filename):
+        return compiled
+    from triton import knobs
+
+    in_memory, *_ = function.device_caches[_current_device()]
+    in_memory.clear()
+    with knobs.compilation.scope():
+        knobs.compilation.always_compile = True
+        return function.warmup(*positional, grid=(1,), **named)
+
+
+def _is_of_file(ptx: str, file: str) -> bool:
+    """Whether the places in PTX are of this file, or there are none."""
+    named = [Path(folder) / name for folder, name in _FILE.findall(ptx)]
+    return not named or Path(file).absolute() in [each.absolute() for each in named]
 
 
 def _assemble(function: Any, compiled: Any) -> bytes:  # noqa: ANN401 - Triton's types

@@ -45,7 +45,7 @@ def format_argument(argument: Argument) -> str:
 def _format_value(argument: Argument) -> str:
     match argument:
         case BufferArgument():
-            size = argument.passed if argument.shape is None else ", ".join(map(str, argument.shape))
+            size = argument.passed if argument.shape is None or argument.strides else ", ".join(map(str, argument.shape))
             return f"{argument.dtype}[{size}]{_format_contents(argument.contents)}"
         case ScalarArgument():
             number = repr(argument.value)
