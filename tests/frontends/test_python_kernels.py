@@ -14,8 +14,8 @@ from sectorwise.analyze import analyze
 from sectorwise.cli.main import main
 from sectorwise.errors import ArgumentError, CompileError, LaunchError, MissingToolError, UnknownKernelError
 from sectorwise.frontends import triton as triton_frontend
+from sectorwise.frontends.ptx import correct_lines
 from sectorwise.frontends.python_file import find_kernel_object
-from sectorwise.frontends.triton import correct_lines
 from sectorwise.launch.notation import parse_launch
 from sectorwise.machine.execution import Certainty
 
@@ -365,4 +365,4 @@ def test_an_untested_version_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_places_of_inline_assembly() -> None:
     ptx = ".loc 1 5 2\n// begin inline asm\n\t.loc\t1 5 2\nmov\n\t.loc\t1 6 2\nld\n// end inline asm\n.loc 1 7 1"
-    assert correct_lines(ptx) == ptx.replace("\t.loc\t1 6 2\n", "")
+    assert correct_lines(ptx) == ptx.replace("\t.loc\t1 6 2\n", "\n")

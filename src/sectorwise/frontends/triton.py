@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sectorwise.errors import ArgumentError, CompileError, MissingToolError, SectorwiseError
 from sectorwise.frontends.base import Compilation
 from sectorwise.frontends.objects import ObjectCompilation, ObjectLaunch
+from sectorwise.frontends.ptx import correct_lines
 from sectorwise.launch.config import BufferArgument, Contents, LaunchConfig, PointerArgument, ScalarArgument
 from sectorwise.launch.dtypes import ELEMENT_TYPES
 from sectorwise.launch.sharing import share_buffers
@@ -140,8 +141,13 @@ def _list_variants(kernel: Any, launch: ObjectLaunch) -> Iterator[tuple[str | No
         yield None, *_unwrap(kernel, launch, dict(launch.named))
     for number in chosen:
         settings = configs[number].all_kwargs()
-        label = ", ".join(f"{name}={value}" for name, value in settings.items() if value is not None)
-        yield f"config {number}: {label}", *_unwrap(kernel.fn, launch, {**launch.named, **settings})
+        yield describe_config(configs[number], number), *_unwrap(kernel.fn, launch, {**launch.named, **settings})
+
+
+def describe_config(config: Any, number: int | None) -> str:  # noqa: ANN401 - Triton's own type
+    """`config 1: BLOCK=256, num_warps=2`; None for one that the kernel's author did not list."""
+    settings = ", ".join(f"{name}={value}" for name, value in config.all_kwargs().items() if value is not None)
+    return f"config{'' if number is None else f' {number}'}: {settings}"
 
 
 def _unwrap(kernel: Any, launch: ObjectLaunch, named: dict[str, object]) -> tuple[Any, dict[str, object]]:  # noqa: ANN401
@@ -220,22 +226,6 @@ def _assemble(function: Any, compiled: Any) -> bytes:  # noqa: ANN401 - Triton's
         *_, backend, _ = function.device_caches[_current_device()]
         cubin = backend.make_cubin(corrected, {}, compiled.metadata, backend.target.arch)
     return cubin
-
-
-def correct_lines(ptx: str) -> str:
-    """Return PTX whose inline assembly has one place, that of its first line."""
-    lines = []
-    inside, seen = False, False
-    for line in ptx.split("\n"):
-        word = line.strip()
-        if word in {"// begin inline asm", "// end inline asm"}:
-            inside, seen = word == "// begin inline asm", False
-        elif inside and word.startswith(".loc"):
-            if seen:
-                continue
-            seen = True
-        lines.append(line)
-    return "\n".join(lines)
 
 
 def _current_device() -> int:

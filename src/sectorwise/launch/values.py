@@ -148,7 +148,7 @@ def _read_array(
 
 
 def _find_memory(array: npt.NDArray[np.generic]) -> tuple[int, int]:
-    """Return the addresses between which the memory lies that was allocated for an array or for what it is a view of."""
+    """Return the addresses between which memory was allocated for an array, or for what it is a view of."""
     import numpy as np
 
     owner = array
@@ -187,9 +187,7 @@ def _read_tensor(tensor: Any, name: str | None) -> BufferArgument:  # noqa: ANN4
     array = plain.numpy()
     storage = tensor.untyped_storage()
     low = array.__array_interface__["data"][0] - _find_begin(tensor)
-    return _read_array(
-        array.view("u2") if dtype == "bf16" else array, dtype, name, (low, low + storage.nbytes())
-    )
+    return _read_array(array.view("u2") if dtype == "bf16" else array, dtype, name, (low, low + storage.nbytes()))
 
 
 def _read_memory(wrapper: Any, name: str | None) -> BufferArgument:  # noqa: ANN401 - any class with PyTorch's memory
