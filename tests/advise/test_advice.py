@@ -188,9 +188,9 @@ def test_mappings_rank_as_measured() -> None:
     assert predicted["scalar"] == pytest.approx(measured["scalar"], rel=0.05)
     assert predicted["vectors"] == pytest.approx(measured["vectors"], rel=0.05)
     assert predicted["column"] == pytest.approx(measured["column"], rel=0.05)
-    assert predicted["row"] == pytest.approx(measured["row"], rel=0.12)
+    assert predicted["row"] == pytest.approx(measured["row"], rel=0.05)
     large = advise_gemv(28672, 8192).find("a warp a row, 16-byte loads").cost
-    assert large.time_ns == pytest.approx(measure("gemvs", "t_gemv_wpr_28672"), rel=0.12)
+    assert large.time_ns == pytest.approx(measure("gemvs", "t_gemv_wpr_28672"), rel=0.1)
 
 
 def test_mappings_of_a_square_weight_and_of_short_rows_rank_as_measured() -> None:
@@ -207,8 +207,10 @@ def test_mappings_of_a_square_weight_and_of_short_rows_rank_as_measured() -> Non
     assert_same_order(predicted, measured)
     for name, time_ns in predicted.items():
         assert time_ns == pytest.approx(measured[name], rel=0.2), name
-    column = "c_gemv_thread_a_column_4096"
-    assert predicted[column] == pytest.approx(measured[column], rel=0.05)
+    for name in ("c_gemv_thread_a_column_4096", "c_gemv_short_four_rows", "c_gemv_warp_a_row_14336"):
+        assert predicted[name] == pytest.approx(measured[name], rel=0.05), name
+    way = rows.find("a thread a row").cost
+    assert way.time_ns == pytest.approx(measure("gemv", "k_gemv_thread_per_row_4096"), rel=0.05)
 
 
 def test_a_thread_a_row_costs_what_was_counted() -> None:
