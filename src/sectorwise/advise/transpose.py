@@ -87,7 +87,7 @@ def _describe(way: TransposeWay) -> str:
 def _explain(winner: TransposeWay, loser: TransposeWay) -> str:
     cost = loser.cost
     if cost.efficiency < 0.9:
-        return f"a store touches {loser.store_sectors:.4g} sectors, {winner.store_sectors:.4g} would do"
+        return f"a store touches {loser.store_sectors:.4g} sectors, {loser.load_sectors:.4g} would do"
     if loser.shared_load_wavefronts > 1.5 * winner.shared_load_wavefronts:
         return f"a column of the tile takes {loser.shared_load_wavefronts:.4g} wavefronts a load"
     if cost.bytes_in_flight < winner.cost.bytes_in_flight:
