@@ -43,7 +43,7 @@ _QUEUES: Final = 0.5
 """A smaller change of the memory's load is not followed, nor any where it is less than half of what the memory can do:
 then nothing queues."""
 
-_SELDOM: Final = 0.05
+_SELDOM: Final = 0.03
 _MOST_DRAWN: Final = 8
 """Loads of one kind and pass that draw latencies of their own, where none of them comes from DRAM."""
 

@@ -74,7 +74,8 @@ class TilePlan:
     def __str__(self) -> str:
         """A table of at most 80 columns, and what follows from it."""
         rows = [_write_row(each) for each in self.candidates[:_SHOWN]]
-        lines = [*textwrap.wrap(self.title, 80), "", *write_table(_HEADS, rows, gap=" "), ""]
+        head = [*textwrap.wrap(self.title, 80), "", *write_table(_HEADS, rows, gap=" "), ""]
+        lines = []
         for level in self.winner.boundaries:
             verdict = "above" if level.intensity >= level.ridge else "below"
             ridge = f"{verdict} the ridge of {level.ridge:.4g}"
@@ -90,7 +91,7 @@ class TilePlan:
         lines += [f"  {note}" for note in self.notes]
         lines += [f"  assumed: {text}" for text in self.assumed]
         return "\n".join(
-            part for line in lines for part in (textwrap.wrap(line, 80, subsequent_indent=" " * 6) or [""])
+            [*head, *(part for line in lines for part in textwrap.wrap(line, 80, subsequent_indent=" " * 6))]
         )
 
 
@@ -291,7 +292,7 @@ def _write_row(cost: TileCost) -> tuple[str, ...]:
         write_size(cost.shared_bytes),
         str(cost.registers),
         str(cost.blocks_per_sm),
-        f"{cost.waves:.3g}",
+        f"{cost.waves:.3g}" if cost.waves < 999.5 else f"{cost.waves:,.0f}",
         f"{cost.last_wave_pct:.3g} %",
         write_size(cost.bytes_in_flight),
         write_size(cost.dram_bytes),
