@@ -95,6 +95,8 @@ class TilePlan:
         )
 
 
+_LEAST: Final = 0.01
+_FOUR_DIGITS: Final = 999.5
 _LANES_OF: Final = {"naive": "lanes along rows of C", "swapped": "lanes down its columns, each with a row of A"}
 _HEADS: Final = ("BMxBNxBKxstages", "shared", "regs", "SM", "waves", "last", "flight", "DRAM", "time", "bound")
 
@@ -292,10 +294,19 @@ def _write_row(cost: TileCost) -> tuple[str, ...]:
         write_size(cost.shared_bytes),
         str(cost.registers),
         str(cost.blocks_per_sm),
-        f"{cost.waves:.3g}" if cost.waves < 999.5 else f"{cost.waves:,.0f}",
-        f"{cost.last_wave_pct:.3g} %",
+        _write_part(cost.waves),
+        f"{_write_part(cost.last_wave_pct)} %",
         write_size(cost.bytes_in_flight),
         write_size(cost.dram_bytes),
         write_time(cost.time_ns or 0.0),
         cost.bound,
     )
+
+
+def _write_part(value: float) -> str:
+    """At most five characters up to 9,999: `0.12`, `15.5`, `2,430`, `<0.01`."""
+    if value < _LEAST:
+        return f"<{_LEAST}"
+    if value < 1:
+        return f"{value:.2g}"
+    return f"{value:.3g}" if value < _FOUR_DIGITS else f"{value:,.0f}"

@@ -63,15 +63,17 @@ def ask_row_major(random: Random) -> Question:
             "puts the lanes along K, names stride, sectors and the reduction",
             "adds 16-byte loads and bytes in flight; L1 hides the bad mapping's DRAM traffic, not its sectors",
         ),
-        (
-            Part(
-                "And if it were [in, out], a thread a column: sectors a request?",
-                access(f"i*{width}", width).sectors,
-                "Lanes side by side: that mapping coalesces, and needs no reduction.",
-                (Mistake(32, "N is contiguous there, and lanes run along N."),),
-            ),
-        ),
+        (_ask_other_order(width),),
         one.picture,
+    )
+
+
+def _ask_other_order(width: int) -> Part:
+    return Part(
+        "And if it were [in, out], a thread a column: sectors a request?",
+        access(f"i*{width}", width).sectors,
+        "Lanes side by side: that mapping coalesces, and needs no reduction.",
+        (Mistake(32, "N is contiguous there, and lanes run along N."),),
     )
 
 
