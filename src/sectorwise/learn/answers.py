@@ -43,7 +43,7 @@ _SKIPPED: Final = re.compile(r"(-|s|skip)(?:[\s;]+|$)", re.IGNORECASE)
 _OPERATORS: Final[Mapping[str, Callable[[float, float], float]]] = {
     "*": operator.mul,
     "/": operator.truediv,
-    "^": operator.pow,
+    "^": math.pow,
 }
 
 
@@ -104,4 +104,4 @@ def _read_one(first: str, factors: str, unit: str) -> Given | None:
             value = _OPERATORS[sign](value, float(factor.replace(",", "")))
     except (ValueError, ArithmeticError):
         return None
-    return Given(value, _UNITS.get(unit.lower(), "")) if isinstance(value, float) else None
+    return Given(value, _UNITS.get(unit.lower(), ""))
