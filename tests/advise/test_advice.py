@@ -47,8 +47,8 @@ def assert_same_order(predicted: dict[str, float], measured: dict[str, float]) -
                 assert predicted[one] < predicted[other], (one, other)
 
 
-def measure_textbook(name: str) -> float:
-    path = Path(__file__).parents[1] / "measured" / "textbook" / "claims.json"
+def measure_textbook(name: str, family: str = "claims") -> float:
+    path = Path(__file__).parents[1] / "measured" / "textbook" / f"{family}.json"
     document = json.loads(path.read_text(encoding="utf-8"))
     (case,) = (case for case in document["cases"] if case["name"] == name)
     return float(case["measured"]["totals"]["time_ns"])
@@ -146,6 +146,13 @@ def test_records_take_the_time_that_was_measured() -> None:
     random = advise_records(PARTICLE, "*", elements=1 << 20, pattern="random")
     assert random.find("array of structs").cost.time_ns == pytest.approx(measure_textbook("c_aos48_random"), rel=0.1)
     assert random.find("struct of arrays").cost.time_ns == pytest.approx(measure_textbook("c_soa_random"), rel=0.1)
+
+
+def test_records_of_six_fields_at_random_places_rank_as_measured() -> None:
+    found = advise_records("a:f8[6]", "*", elements=1 << 20, pattern="random")
+    for name, row in (("array of structs", "s_six_structs"), ("struct of arrays", "s_six_arrays")):
+        assert found.find(name).cost.time_ns == pytest.approx(measure_textbook(row, "statements"), rel=0.2)
+    assert found.winner.name == "array of structs"
 
 
 def test_an_inner_block_of_32_bytes_is_enough_for_sectors_and_64_for_dram() -> None:
