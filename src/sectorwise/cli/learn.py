@@ -16,7 +16,7 @@ from sectorwise.learn.questions import QUESTIONS, ask
 from sectorwise.report.page import Page, tidy
 
 if TYPE_CHECKING:
-    from sectorwise.learn.question import Question
+    from sectorwise.learn.question import Grade, Question
 
 
 @click.group(invoke_without_command=True)
@@ -48,20 +48,17 @@ def ask_questions(codes: tuple[str, ...], seed: int | None, answers: str | None,
     for code in codes or tuple(QUESTIONS):
         number = seed if seed is not None else _draw_seed()
         question = ask(code, number)
+        given = None if answers is None else question.grade(*read_answers(answers))
         _show(f"{question}\n\n")
         again = f"\n(the same again: sectorwise learn ask {code} --seed {number})\n\n"
         if show:
             _show(f"{question.write_answers()}\n{question.write_rubric()}\n{again}")
             continue
-        given = list(read_answers(answers)) if answers is not None else _ask_parts(question)
-        left = answers is None and len(given) < len(question.all_parts)
-        if left and all(each is None for each in given):
-            break
-        wanted = len(question.all_parts if len(given) > len(question.parts) else question.parts)
-        grade = question.grade(*given, *([None] * (wanted - len(given)) if left else []))
-        right, parts = right + grade.right, parts + len(grade.marks)
-        _show(f"{grade}\n{again}")
-        if left:
+        grade, leaves = (given, False) if given is not None else _converse(question)
+        if grade is not None:
+            right, parts = right + grade.right, parts + len(grade.marks)
+            _show(f"{grade}\n{again}")
+        if leaves:
             break
     if len(codes) != 1 and not show:
         _show(f"{right} of {parts} right in all")
@@ -82,7 +79,7 @@ def start(name: str | None, output: Path | None) -> None:
     if path.exists():
         raise ArgumentError(f"{path} is there already: go on with it, or name another with -o FILE")
     write_text(exercise.source, path)
-    _show(f"{exercise.title}: mend {path}, then sectorwise learn check {path}")
+    _show(f"mend {path} ({exercise.title}), then sectorwise learn check {path}")
 
 
 @learn.command(short_help="Grade a mended exercise by its outputs and counters.")
@@ -99,6 +96,16 @@ def check(file: Path, device: str) -> None:
 def _list_exercises() -> list[str]:
     begin = "Exercises: sectorwise learn start NAME, edit, sectorwise learn check FILE"
     return [begin, *(f"  {each.name:<15} {each.title}" for each in list_exercises())]
+
+
+def _converse(question: Question) -> tuple[Grade | None, bool]:
+    """The grade of what is answered, None where nothing is, and whether the person leaves."""
+    given = _ask_parts(question)
+    leaves = len(given) < len(question.all_parts)
+    if leaves and not any(given):
+        return None, True
+    wanted = len(question.all_parts if len(given) > len(question.parts) else question.parts)
+    return question.grade(*given, *[None] * (wanted - len(given))), leaves
 
 
 def _ask_parts(question: Question) -> list[Given | None]:
