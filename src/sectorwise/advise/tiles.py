@@ -246,7 +246,8 @@ def _explain(winner: TileCost, larger: TileCost) -> str:
     level = larger.boundary("l2")
     if level.intensity > level.ridge:
         return f"{winner.boundary('l2').intensity:.4g} operations a byte were above the L2's ridge already"
-    return f"it is held up by {larger.bound}"
+    times = f"{larger.time_ns / winner.time_ns:.3g} times the time, " if larger.time_ns and winner.time_ns else ""
+    return f"{times}held up by {larger.bound}"
 
 
 def _conclude(product: Product, winner: TileCost) -> tuple[str, ...]:
