@@ -9,6 +9,7 @@ from sectorwise.learn.questions import QUESTIONS, ask
 from tests.cli.commands import run
 
 SEEDS = range(4)
+MANY = range(40)
 WANTED = {
     "coalescing", "banks", "intensity", "swizzles", "sixty-percent", "records", "row-major", "int4", "batch", "columns",
     "tiny-k", "transpose", "doubling",
@@ -31,7 +32,7 @@ def test_questions_vary_and_grade_their_own_answers(code: str) -> None:
         assert all(part.why for part in question.all_parts)
         assert question.grade(*(part.write_answer() for part in question.all_parts)).right == grade.right
         assert len(set(question.rubric)) == 3
-        wrong = question.grade(*(answer * 1.5 + 7 for answer in answers))
+        wrong = question.grade(*(answer * 1.37 + 7.3 for answer in answers))
         assert wrong.right == 0
         assert all(len(line) <= 80 for line in f"{question}\n{grade}\n{wrong}".splitlines())
 
@@ -200,3 +201,9 @@ def test_the_command_is_left_at_any_time(capsys: pytest.CaptureFixture[str], mon
     assert "What is coalescing?" in answer("s s", "s", "q")
     last = answer("s s", "4", "s", "s", "s", "s")
     assert last.endswith("1 of 7 right in all\n")
+
+
+def test_numbers_vary_from_seed_to_seed() -> None:
+    kinds = {code: len({str(ask(code, seed)) for seed in MANY}) for code in QUESTIONS}
+    assert min(kinds.values()) >= 3
+    assert sum(kinds.values()) > 10 * len(kinds)

@@ -195,18 +195,18 @@ def ask_records(random: Random) -> Question:
 
 def ask_transpose(random: Random) -> Question:
     """Why a naive transpose is slow, and why its obvious fix is."""
-    width = random.choice((2, 4, 8))
-    row, column = access(f"i*{width}", width), access(f"i*{2048 * width}", width)
+    width, side = random.choice((2, 4, 8)), random.choice((1024, 2048, 4096, 8192))
+    row, column = access(f"i*{width}", width), access(f"i*{side * width}", width)
     tile, padded = (access(f"i*{pitch * width}", width, space="shared") for pitch in (32, 33))
     return Question(
         "transpose",
         "Why is a naive transpose slow, and why is its obvious fix?",
-        f"A matrix of {width}-byte elements, 2,048 x 2,048. Each warp reads 32 neighbouring elements of a row.",
+        f"A matrix of {width}-byte elements, {side:,} x {side:,}. Each warp reads 32 neighbouring elements of a row.",
         (
             Part(
                 "It writes them down a column. How many sectors does a store touch?",
                 column.sectors,
-                f"Lanes are {2048 * width:,} B apart: each has a sector of its own.",
+                f"Lanes are {side * width:,} B apart: each has a sector of its own.",
                 (Mistake(row.sectors, "That is the reading side."),),
             ),
             Part("How many would a row take?", row.sectors, f"32 x {width} B, packed."),

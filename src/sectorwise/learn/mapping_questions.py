@@ -166,13 +166,13 @@ def ask_batch(random: Random) -> Question:
 
 def ask_columns(random: Random) -> Question:
     """The same for [K, N]."""
-    n = random.choice((2048, 4096, 8192))
-    split = advise_gemv(n, 4096, layout="KN", crossovers=False)
+    n, k = random.choice((2048, 4096, 8192)), random.choice((1024, 4096, 11008))
+    split = advise_gemv(n, k, layout="KN", crossovers=False)
     one = access("i*2", 2)
     return Question(
         "columns",
         "The same for [K, N]",
-        f"W [4,096, {n:,}] in bf16, rows of N contiguous ([in, out]).",
+        f"W [{k:,}, {n:,}] in bf16, rows of N contiguous ([in, out]).",
         (
             Part(
                 "A thread a column: how many sectors does a request touch?",
@@ -190,7 +190,7 @@ def ask_columns(random: Random) -> Question:
                 f"How many threads are there for N = {n:,}?",
                 n,
                 "One a column: far fewer than the memory needs with 2-byte loads.",
-                (Mistake(4096, "That is K."),),
+                (Mistake(k, "That is K."),),
             ),
         ),
         (
@@ -212,15 +212,15 @@ def ask_columns(random: Random) -> Question:
 
 def ask_tiny(random: Random) -> Question:
     """The same for a tiny K."""
-    k = random.choice((32, 64, 128))
-    lanes = k * 2 // 16
-    packed = access(f"(i/{lanes})*{k * 2} + i%{lanes}*16", 16)
+    row_bytes, dtype = random.choice((32, 64, 128, 256)), find_dtype(random.choice(("bf16", "fp8", "fp32")))
+    k, lanes = 8 * row_bytes // dtype.bits, row_bytes // 16
+    packed = access(f"(i/{lanes})*{row_bytes} + i%{lanes}*16", 16)
     return Question(
         "tiny-k",
         "The same for a tiny K",
-        f"W [N, {k}] in bf16, rows of K contiguous, 16-byte loads.",
+        f"W [N, {k}] in {dtype.name}, rows of K contiguous, 16-byte loads.",
         (
-            Part("A warp a row: how many lanes have something to load?", lanes, f"A row is {k * 2} B."),
+            Part("A warp a row: how many lanes have something to load?", lanes, f"A row is {row_bytes} B."),
             Part("How many rows should a warp take at once?", 32 // lanes, "Until every lane loads."),
             Part(
                 "How many shuffles does the reduction of those rows take?",

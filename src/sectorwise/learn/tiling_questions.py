@@ -117,16 +117,17 @@ def ask_sixty_percent(random: Random) -> Question:
 
 def ask_doubling(random: Random) -> Question:
     """Why a doubled tile loses."""
-    side = random.choice((64, 128))
+    side, depth, stages = random.choice((64, 128)), random.choice((32, 64)), random.choice((2, 3))
     product = make_product(4096, 4096, 4096, "fp16", "h100-sxm")
-    small = judge_tile(4096, 4096, 4096, (side, side, 64, 3), device="h100-sxm").winner
-    threads = make_tile(product, (side, side, 64, 3)).threads
+    small = judge_tile(4096, 4096, 4096, (side, side, depth, stages), device="h100-sxm").winner
+    threads = make_tile(product, (side, side, depth, stages)).threads
     double = 4 * side * side // threads
     held = occupancy(threads, 32, 2 * small.shared_bytes, device=product.device)
     return Question(
         "doubling",
         "Why can a doubled tile lose?",
-        f"A block of {threads} threads computes {side} x {side} of C in half precision, three stages of depth 64.",
+        f"A block of {threads} threads computes {side} x {side} of C in half precision, {stages} stages of depth "
+        f"{depth}.",
         (
             Part("How many fp32 accumulators has a thread?", side * side / threads, "The tile over the threads."),
             Part(
@@ -144,8 +145,8 @@ def ask_doubling(random: Random) -> Question:
             Part(
                 "How many KB (1,000 B) are the slices before?",
                 small.shared_bytes / 1000,
-                f"Three stages of 2 x {side} x 64 halves: {small.shared_bytes:,} B.",
-                (Mistake(small.shared_bytes / 3000, "There are three stages of them."),),
+                f"{stages} stages of 2 x {side} x {depth} halves: {small.shared_bytes:,} B.",
+                (Mistake(small.shared_bytes / (1000 * stages), f"There are {stages} stages of them."),),
                 "KB",
             ),
         ),
