@@ -13,6 +13,7 @@ from tools.textbook.tiling_claims import DEVICES, TILING
 if TYPE_CHECKING:
     from tools.textbook.claim import Claim, Number
 
+_CLOSE, _LARGE = 0.02, 1000
 PAGE = ROOT / "docs" / "textbook.md"
 SECTIONS = (
     ("Coalescing", COALESCING),
@@ -27,7 +28,8 @@ HEAD = """\
 Statements that circulate in courses and interviews on GPU memory, each with the numbers that hold: computed by this
 package, and counted or timed on an H200 where a measured launch shows it (`tests/measured`). Statements that are wrong
 as they are usually told stand out. This page is written by `python -m tools.write_textbook`; a test holds every
-number against what is computed and measured.
+number against what is computed and measured. Who has a GPU of compute capability 9.0 measures again with
+`python -m tools.measure_textbook`: the kernels are in `tests/measured/textbook`.
 """
 
 
@@ -49,15 +51,17 @@ def write_claim(claim: Claim) -> list[str]:
     if claim.computed:
         lines.append(f"- computed: {', '.join(write_number(number) for number in claim.computed)}")
     measured = ", ".join(write_number(number) for number in claim.measured)
-    lines.append(f"- measured: {measured or 'not measured'}")
+    lines.append(f"- measured: {measured or claim.unmeasured}")
     lines.append(f"- again: `{claim.command}`")
     return lines
 
 
 def write_number(number: Number) -> str:
-    """`sectors: 4`; estimates with two digits, exact numbers whole."""
+    """`sectors: 4`; estimates with two digits, times as measured with three, exact numbers whole."""
     value = float(number.find())
-    if number.within > 0.002:
+    if 0.002 < number.within <= _CLOSE:
+        return f"{number.name}: {value:.3g}" if abs(value) < _LARGE else f"{number.name}: {value:,.0f}"
+    if number.within > _CLOSE:
         return f"{number.name}: {value:.2g}" if abs(value) < 100 else f"{number.name}: {value:,.0f}"
     return f"{number.name}: {value:,.6g}"
 

@@ -309,21 +309,18 @@ def _explain_launches(path: Path, kernel: str | None) -> str:
     ways = f"{path}: {none}no launch is known. Give one with --launch '{example}'"
     if outline.text is None:
         return f"{ways}, or a file of them with --launches FILE.json{_list_sketches(outline, kernel)}"
-    from sectorwise.frontends.signatures import find_template_parameters
+    from sectorwise.frontends.signatures import sketch_source
 
-    templates = find_template_parameters(outline.text)
-    sketches = [
-        _sketch(name, types).replace("<<<", f"<{templates[name]}><<<" if name in templates else "<<<", 1)
-        for name, types in outline.kernels.items()
-    ] or [example]
-    comments = "".join(f"\n  // sectorwise: launch {sketch}" for sketch in sketches)
+    sketches = sketch_source(outline.text, [_name_types(*each) for each in outline.kernels.items()])
+    comments = "".join(f"\n  {line}" for line in sketches or [f"// sectorwise: launch {example}"])
     return f"{ways}, a file of them with --launches FILE.json, or as a comment in the source:{comments}"
 
 
 def _list_sketches(outline: Outline, kernel: str | None) -> str:
     """Launches to fill in for the kernels of a binary, or for `kernel` alone; the types of some are not known."""
+    unknown = "<<<grid, block>>>(...)"
     sketches = [
-        _sketch(name, types) if types else f"{read_kernel_name(name).readable}<<<grid, block>>>(...)"
+        sketch_launch(*_name_types(name, types)) if types else f"{read_kernel_name(name).readable}{unknown}"
         for name, types in outline.kernels.items()
     ]
     wanted = [each for each in sketches if kernel in {None, each.partition("<<<")[0]}]
@@ -333,11 +330,11 @@ def _list_sketches(outline: Outline, kernel: str | None) -> str:
     return "\n  ".join([":", *lines]) if lines else ""
 
 
-def _sketch(name: str, types: tuple[str, ...]) -> str:
-    """The launch of a kernel for people to fill in; what a mangled name tells counts more than what PTX does."""
+def _name_types(name: str, types: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """A kernel's readable name and its parameters' types; what a mangled name tells counts more than what PTX does."""
     found = read_kernel_name(name)
     told = found.parameter_types
-    return sketch_launch(found.readable, told if told is not None and len(told) == len(types) else types)
+    return found.readable, tuple(told) if told is not None and len(told) == len(types) else types
 
 
 def _read_launch(launch: LaunchSource) -> tuple[LaunchConfig, ...]:

@@ -47,8 +47,8 @@ def assert_same_order(predicted: dict[str, float], measured: dict[str, float]) -
                 assert predicted[one] < predicted[other], (one, other)
 
 
-def measure_textbook(name: str) -> float:
-    path = Path(__file__).parents[1] / "measured" / "textbook" / "claims.json"
+def measure_textbook(name: str, family: str = "claims") -> float:
+    path = Path(__file__).parents[1] / "measured" / "textbook" / f"{family}.json"
     document = json.loads(path.read_text(encoding="utf-8"))
     (case,) = (case for case in document["cases"] if case["name"] == name)
     return float(case["measured"]["totals"]["time_ns"])
@@ -148,6 +148,13 @@ def test_records_take_the_time_that_was_measured() -> None:
     assert random.find("struct of arrays").cost.time_ns == pytest.approx(measure_textbook("c_soa_random"), rel=0.1)
 
 
+def test_records_of_six_fields_at_random_places_rank_as_measured() -> None:
+    found = advise_records("a:f8[6]", "*", elements=1 << 20, pattern="random")
+    for name, row in (("array of structs", "s_six_structs"), ("struct of arrays", "s_six_arrays")):
+        assert found.find(name).cost.time_ns == pytest.approx(measure_textbook(row, "statements"), rel=0.2)
+    assert found.winner.name == "array of structs"
+
+
 def test_an_inner_block_of_32_bytes_is_enough_for_sectors_and_64_for_dram() -> None:
     text = str(advise_records(PARTICLE, "x"))
     assert "an inner block of 8 records is enough for sectors" in text
@@ -188,9 +195,9 @@ def test_mappings_rank_as_measured() -> None:
     assert predicted["scalar"] == pytest.approx(measured["scalar"], rel=0.05)
     assert predicted["vectors"] == pytest.approx(measured["vectors"], rel=0.05)
     assert predicted["column"] == pytest.approx(measured["column"], rel=0.05)
-    assert predicted["row"] == pytest.approx(measured["row"], rel=0.12)
+    assert predicted["row"] == pytest.approx(measured["row"], rel=0.05)
     large = advise_gemv(28672, 8192).find("a warp a row, 16-byte loads").cost
-    assert large.time_ns == pytest.approx(measure("gemvs", "t_gemv_wpr_28672"), rel=0.12)
+    assert large.time_ns == pytest.approx(measure("gemvs", "t_gemv_wpr_28672"), rel=0.1)
 
 
 def test_mappings_of_a_square_weight_and_of_short_rows_rank_as_measured() -> None:
@@ -207,8 +214,10 @@ def test_mappings_of_a_square_weight_and_of_short_rows_rank_as_measured() -> Non
     assert_same_order(predicted, measured)
     for name, time_ns in predicted.items():
         assert time_ns == pytest.approx(measured[name], rel=0.2), name
-    column = "c_gemv_thread_a_column_4096"
-    assert predicted[column] == pytest.approx(measured[column], rel=0.05)
+    for name in ("c_gemv_thread_a_column_4096", "c_gemv_short_four_rows", "c_gemv_warp_a_row_14336"):
+        assert predicted[name] == pytest.approx(measured[name], rel=0.05), name
+    way = rows.find("a thread a row").cost
+    assert way.time_ns == pytest.approx(measure("gemv", "k_gemv_thread_per_row_4096"), rel=0.05)
 
 
 def test_a_thread_a_row_costs_what_was_counted() -> None:

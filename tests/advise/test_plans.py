@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 
 from sectorwise.advise.plan import Plan, estimate
-from sectorwise.advise.steps import load, shared, store, work
+from sectorwise.advise.steps import barrier, load, shared, store, work
 from sectorwise.errors import ArgumentError
 from tests.measured.rows import read_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from sectorwise.advise.steps import Step
 
 LANE = np.arange(32, dtype=np.int64)[None, :]
 MEASURED = Path(__file__).parents[1] / "measured"
@@ -23,7 +25,7 @@ EQUAL = 1.05
 
 
 def measure(name: str) -> float:
-    for path in (MEASURED / "h200" / "streams.json", MEASURED / "textbook" / "claims.json"):
+    for path in (*(MEASURED / "h200").glob("[rs]*s.json"), MEASURED / "textbook" / "claims.json"):
         for case in json.loads(path.read_text(encoding="utf-8"))["cases"]:
             if case["name"] == name:
                 return float(case["measured"]["totals"]["time_ns"])
@@ -44,6 +46,80 @@ def move(name: str, threads: int, step: int, width: int, parts: int = 1) -> Plan
         registers=16,
         dram_read_bytes=elements * min(step, 64),
         dram_write_bytes=elements * width,
+    )
+
+
+PASSES = 2**26 / (1056 * 256)
+"""Of a loop that goes through 64 Mi elements in steps of the grid; NVRTC unrolls neither of them."""
+
+
+def copy_in_steps() -> Plan:
+    step = (load("in", LANE * 4, 4), work("wait", 1, waits=True), store("out", LANE * 4, 4), work("loop", 6))
+    return Plan(
+        "copy in steps of the grid",
+        1056,
+        256,
+        loop=step,
+        once=(work("index", 8),),
+        registers=16,
+        passes=PASSES,
+        dram_read_bytes=2**28,
+        dram_write_bytes=2**28,
+    )
+
+
+def add_up(warps_on: list[float], strides: list[int]) -> tuple[Step, ...]:
+    """Levels of a sum in shared memory: what part of the warps takes part, and how many words lanes are apart."""
+    return tuple(
+        step
+        for part, words in zip(warps_on, strides, strict=True)
+        for step in (
+            shared("two", LANE % max(1, 128 // words) * words * 4, 4, times=2 * part),
+            work("add", 1, waits=True),
+            shared("sum", LANE % max(1, 128 // words) * words * 4, 4, times=part, operation="store"),
+            barrier(),
+        )
+    )
+
+
+def sum_in_blocks() -> Plan:
+    """Each thread adds up in a register first; then a block's 256 sums, side by side."""
+    return Plan(
+        "sum of blocks",
+        1056,
+        256,
+        loop=(load("in", LANE * 4, 4), work("add", 1, pipe="fp32", waits=True), work("loop", 5)),
+        once=(
+            work("index", 8),
+            *add_up([0.5, 0.25, *[0.125] * 6], [1] * 8),
+            store("out", LANE * 0, 4),
+        ),
+        passes=PASSES,
+        registers=16,
+        shared_bytes=1024,
+        dram_read_bytes=2**28,
+    )
+
+
+def sum_interleaved() -> Plan:
+    """A thread an element; neighbours are added first, so that lanes move ever further apart."""
+    return Plan(
+        "sum of neighbours",
+        2**18,
+        256,
+        loop=(),
+        once=(
+            work("index", 8),
+            load("in", LANE * 4, 4),
+            work("wait", 1, waits=True),
+            shared("s", LANE * 4, 4, operation="store"),
+            barrier(),
+            *add_up([0.5, 0.25, *[0.125] * 6], [2, 4, 8, 16, 32, 64, 128, 256]),
+            store("out", LANE * 0, 4),
+        ),
+        registers=16,
+        shared_bytes=1024,
+        dram_read_bytes=2**28,
     )
 
 
@@ -78,6 +154,23 @@ def test_vectors_are_worth_what_was_measured() -> None:
     assert four == pytest.approx(vectors, rel=EQUAL - 1)
     assert measure("c_copy_f32") > 1.2 * measure("t_copy_f32x4")
     assert measure("c_copy_f32_four") == pytest.approx(measure("t_copy_f32x4"), rel=EQUAL - 1)
+
+
+def test_copies_and_sums_rank_as_measured() -> None:
+    plans = {
+        "t_copy_f32x4": PLANS["t_copy_f32x4"](),
+        "t_copy_grid_stride": copy_in_steps(),
+        "c_copy_f32": PLANS["c_copy_f32"](),
+        "t_sum_block": sum_in_blocks(),
+        "t_sum_interleaved": sum_interleaved(),
+    }
+    predicted = {name: estimate(plan, "h200").time_ns for name, plan in plans.items()}
+    measured = {name: measure(name) for name in plans}
+    for family in ("copy", "sum"):
+        names = [name for name in plans if family in name]
+        assert sorted(names, key=lambda name: predicted[name]) == sorted(names, key=lambda name: measured[name])
+    for name, time_ns in predicted.items():
+        assert time_ns == pytest.approx(measured[name], rel=0.3), name
 
 
 def test_conflicts_slow_a_loop_that_wavefronts_bound() -> None:

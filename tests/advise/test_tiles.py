@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,8 +34,8 @@ def measure(family: str, name: str) -> dict[str, int]:
     return row.totals
 
 
-def read_textbook_rows() -> dict[str, dict[str, int]]:
-    path = Path(__file__).parents[1] / "measured" / "textbook" / "claims.json"
+def read_textbook_rows(family: str = "claims") -> dict[str, dict[str, int]]:
+    path = Path(__file__).parents[1] / "measured" / "textbook" / f"{family}.json"
     document = json.loads(path.read_text(encoding="utf-8"))
     return {case["name"]: case["measured"]["totals"] for case in document["cases"]}
 
@@ -97,6 +97,23 @@ def test_larger_tiles_of_larger_lanes_are_faster_as_measured() -> None:
     assert small.time_ns == pytest.approx(rows["c_mm64_groups_of_8_4096"]["time_ns"], rel=0.08)
     assert large.time_ns == pytest.approx(rows["c_mm128_4096"]["time_ns"], rel=0.08)
     assert large.dram_bytes < small.dram_bytes
+
+
+def test_orders_of_blocks_and_wider_lanes_take_the_time_that_was_measured() -> None:
+    product = make_product(4096, 4096, 4096, "fp32", "h200")
+    wide = make_tile(product, (128, 128, 16, 1), thread=(8, 16), warp=(32, 128), group_rows=1)
+    small = partial(make_tile, product, (64, 64, 16, 1), thread=(4, 4), warp=(8, 64))
+    measured = {
+        "rows": measure("gemm_schedule", "k_mm64_rowmajor_4096")["time_ns"],
+        "groups": read_textbook_rows()["c_mm64_groups_of_8_4096"]["time_ns"],
+        "wide": read_textbook_rows("statements")["s_mm128_8x16"]["time_ns"],
+    }
+    tiles = {"rows": small(group_rows=1), "groups": small(group_rows=8), "wide": wide}
+    for name, tile in tiles.items():
+        assert judge(product, tile).time_ns == pytest.approx(measured[name], rel=0.12), name
+    # 16 x 16 sums a thread leave no registers: the kernel spilled, and took four times as long as the wide one.
+    assert judge(product, make_tile(product, (256, 256, 16, 1), thread=(16, 16), warp=(32, 256))).spills
+    assert read_textbook_rows("statements")["s_mm256"]["time_ns"] > 4 * measured["wide"]
 
 
 def test_a_slice_costs_the_passes_that_were_counted() -> None:

@@ -78,7 +78,7 @@ def test_no_launch_says_how_to_give_one(copy: Path, capsys: pytest.CaptureFixtur
     assert outcome.code == 2
     assert "no launch is known" in outcome.err
     assert "--launch 'kernel<<<grid, block>>>" in outcome.err
-    assert "  // sectorwise: launch copy<<<grid, block>>>(f32[count], f32[count], i32(value))\n" in outcome.err
+    assert "  // sectorwise: launch copy<<<grid, block>>>(in=f32[count], out=f32[count], n=value)\n" in outcome.err
 
 
 def test_file_of_another_kind_is_refused_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from sectorwise.cli.main import COMMANDS
 from tests.cli.commands import run
+from tools.measure_textbook import CUBINS, FOLDER, compare, read_times
 from tools.write_textbook import PAGE, SECTIONS, write_page
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ CLAIMS = [claim for _, claims in SECTIONS for claim in claims]
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.code)
 def test_the_numbers_of_a_claim_hold(claim: Claim) -> None:
     assert claim.computed or claim.measured
+    assert bool(claim.measured) != bool(claim.unmeasured)
     for number in (*claim.computed, *claim.measured):
         assert number.holds(), (number.name, number.find(), number.stated)
 
@@ -34,7 +36,8 @@ def test_no_statement_is_left_out() -> None:
 def test_commands_are_commands() -> None:
     for claim in CLAIMS:
         words = shlex.split(claim.command)
-        assert words[0].startswith("tests/") or (words[0] == "sectorwise" and words[1] in COMMANDS), claim.code
+        measures = words[:3] == ["python", "-m", "tools.measure_textbook"] and words[3] in CUBINS
+        assert measures or (words[0] == "sectorwise" and words[1] in COMMANDS), claim.code
 
 
 def test_quick_commands_run(capsys: pytest.CaptureFixture[str]) -> None:
@@ -47,3 +50,13 @@ def test_quick_commands_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_page_is_what_the_claims_say() -> None:
     assert write_page() == PAGE.read_text(encoding="utf-8")
+
+
+def test_what_was_measured_can_be_measured_again() -> None:
+    for family, cubin in CUBINS.items():
+        assert (FOLDER / cubin).is_file()
+        assert (FOLDER / f"{family}.cu").is_file()
+        recorded = read_times(FOLDER / f"{family}.json")
+        lines = compare(recorded, {name: 2 * time_us for name, time_us in recorded.items()}).splitlines()
+        assert len(lines) == len(recorded) + 1
+        assert all(line.endswith("  2.00") for line in lines[1:])

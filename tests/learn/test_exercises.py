@@ -128,6 +128,7 @@ def test_what_is_no_exercise_is_refused(tmp_path: Path) -> None:
     verdict = check_exercise(path)
     assert not verdict.passed
     assert "oops" in str(verdict)
+    assert f"bytes: not yet: {path}(6): error" in " ".join(str(verdict).split())
 
 
 def test_the_command_starts_and_checks(
@@ -137,6 +138,9 @@ def test_the_command_starts_and_checks(
     outcome = run(capsys, "learn", "start", "tile-column")
     assert (outcome.code, "mend tile-column.cu" in outcome.out) == (0, True)
     assert run(capsys, "learn", "start", "tile-column").code == 2
+    listed = run(capsys, "learn", "start")
+    assert listed.code == 0
+    assert all(f"  {name} " in listed.out for name in SOLUTIONS)
     unsolved = run(capsys, "learn", "check", "tile-column.cu")
     assert (unsolved.code, "not yet" in unsolved.out) == (1, True)
     (tmp_path / "tile-column.cu").write_text(solve("tile-column"))

@@ -32,7 +32,10 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A statement, whether it holds, and the numbers that say so; `command` finds the computed ones again."""
+    """A statement, whether it holds, and the numbers that say so; `command` finds the computed ones again.
+
+    Where nothing is measured `unmeasured` says why there is nothing to measure.
+    """
 
     code: str
     statement: str
@@ -41,6 +44,7 @@ class Claim:
     command: str
     computed: tuple[Number, ...]
     measured: tuple[Number, ...] = ()
+    unmeasured: str = ""
 
 
 @cache
@@ -64,6 +68,18 @@ def total(row: str, name: str) -> float:
 def ratio(row: str, other: str, name: str = "time_ns") -> float:
     """A counter of one launch over that of another."""
     return total(row, name) / total(other, name)
+
+
+def held(row: str, name: str) -> float:
+    """What the profiler said of a launch itself: its registers, shared memory, limits."""
+    value: float = read_rows()[row]["launch"][name]
+    return value
+
+
+def executed(row: str, opcode: str) -> float:
+    """How often warps issued the memory instructions whose opcode begins like this."""
+    listed = read_rows()[row]["memory_instructions"]
+    return float(sum(each["executed"] for each in listed if each["sass"].startswith(opcode)))
 
 
 def request(row: str, opcode: str, name: str) -> float:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import sectorwise as sw
 from sectorwise.layout.swizzle import Swizzle
-from tools.textbook.claim import Claim, Number, ratio, request, total
+from tools.textbook.claim import Claim, Number, executed, ratio, request, total
 
 if TYPE_CHECKING:
     from sectorwise.advise.access import AccessCost
@@ -47,6 +47,11 @@ def spread_over_chunks(offset: int) -> int:
     """16-byte groups that XOR of 4-byte columns with the row puts out of order, of the eight of row `offset`."""
     groups = ([word ^ offset for word in range(first, first + 4)] for first in range(0, 32, 4))
     return sum(group != sorted(group) for group in groups)
+
+
+def matrices(row: str) -> float:
+    """How often the matrix of 264 x 1,024 rows of 256 halves came from the L2."""
+    return total(row, "l2_sectors_read_from_sm") * 32 / (264 * 1024 * 256 * 2)
 
 
 def needed_kb() -> float:
@@ -197,6 +202,11 @@ COALESCING = (
             Number("live bytes", lambda: 2048 * 32, 65536),
             Number("part of L1", lambda: 65536 / sw.occupancy(1024, 32).l1_bytes, 0.25, 0.2),
         ),
+        (
+            Number("matrices from the L2 where L1 has 248 KB", lambda: matrices("s_thread_a_row_much_l1"), 1.16, 0.01),
+            Number("where it has 28 KB", lambda: matrices("s_thread_a_row_little_l1"), 15.4, 0.01),
+            Number("times slower", lambda: ratio("s_thread_a_row_little_l1", "s_thread_a_row_much_l1"), 1.98, 0.01),
+        ),
     ),
     Claim(
         "C10",
@@ -266,6 +276,7 @@ COALESCING = (
                 1024,
             ),
         ),
+        (Number("a warp", lambda: 4096 * 4096 / executed("s_gemv_int4", "LDG.E.128"), 1024),),
     ),
     Claim(
         "C13",
@@ -321,6 +332,10 @@ RECORDS = (
             Number("sectors of ten records", lambda: sw.access("i/3*48 + i%3*16", 16, mask="i<30").sectors, 15),
             Number("sectors of one at byte 48", lambda: sw.access("48 + i*16", 16, mask="i<3").sectors, 2),
             Number("sectors of one at byte 0", lambda: sw.access("i*16", 16, mask="i<3").sectors, 2),
+        ),
+        (
+            Number("sectors of ten records", lambda: request("s_records_ten", "LDG.E.128", "sectors"), 15),
+            Number("sectors of one, at any place", lambda: request("s_records_one", "LDG.E.128", "sectors"), 2),
         ),
     ),
     Claim(
@@ -387,6 +402,7 @@ RECORDS = (
             Number("lines of 64 fields", lambda: sw.access_cpu("i*48", 4, count=64).lines, 48),
             Number("records over two lines, of 64", lambda: sw.access_cpu("i*48", 48, count=64).split_accesses, 32),
         ),
+        unmeasured="nothing on a GPU: these are the lines of a CPU",
     ),
 )
 
@@ -400,6 +416,11 @@ SHARED = (
         (
             Number("bank", lambda: 4224 // 4 % 32, 0),
             Number("wavefronts of bytes 0 and 4224", lambda: reach("i%2*4224", 4, "shared").wavefronts, 2),
+            Number("of bytes 0 and 4228", lambda: reach("i%2*4228", 4, "shared").wavefronts, 1),
+        ),
+        (
+            Number("wavefronts of bytes 0 and 4224", lambda: request("s_words_0_and_4224", "LDS", "wavefronts"), 2),
+            Number("of bytes 0 and 4228", lambda: request("s_words_0_and_4228", "LDS", "wavefronts"), 1),
         ),
     ),
     Claim(

@@ -11,7 +11,7 @@ from sectorwise.advise.tiles import judge_tile
 from sectorwise.device import load_device, require_capability
 from sectorwise.errors import ArgumentError
 from sectorwise.model.waves import count_waves
-from tools.textbook.claim import FOLDERS, Claim, Number, ratio, total
+from tools.textbook.claim import FOLDERS, Claim, Number, executed, held, ratio, total
 from tools.textbook.memory_claims import layouts, mappings, needed_kb, transposes
 
 H100 = load_device("h100-sxm")
@@ -61,6 +61,36 @@ def tile_registers(bm: int, bn: int) -> float:
     return float(bm * bn)
 
 
+def tensor_tflops() -> float:
+    """Half-precision products of 528 blocks, each 4 x 4,096 times m64n128k16, over their time."""
+    return 2 * 64 * 128 * 16 * 4 * 4096 * 528 / total("s_tensor", "time_ns") / 1000
+
+
+def read_gbs(row: str) -> float:
+    """Bytes a ns at which 512 MiB were read."""
+    return 2**29 / total(row, "time_ns")
+
+
+def l2_tbs() -> float:
+    """What the L2 gave while all SMs read what it holds."""
+    return 32 * total("s_read_l2", "l2_sectors_read_from_sm") / total("s_read_l2", "time_ns") / 1000
+
+
+def sums_a_thread(row: str, threads_a_tile: int) -> float:
+    """Floats that a thread of a product of 4,096 x 4,096 stored; `threads_a_tile` work at 128 x 128 of them."""
+    return total(row, "global_store_sectors") * 8 / (1024 * threads_a_tile)
+
+
+def spills() -> float:
+    """Requests for local memory that warps of the largest tile issued, in millions."""
+    return (executed("s_mm256", "LDL") + executed("s_mm256", "STL")) / 1e6
+
+
+def sectors_a_record(row: str) -> float:
+    """Sectors from the L2 for each of 2^20 records, less those of their numbers."""
+    return total(row, "l2_sectors_read_from_sm") / 2**20 - 1 / 8
+
+
 TILING = (
     Claim(
         "T1",
@@ -90,6 +120,10 @@ TILING = (
         "Two bytes times 295, at the datasheet's bandwidth.",
         "sectorwise tile 8192 8192 8192 --device h100-sxm",
         (Number("ridge", lambda: RIDGE, 295, 0.005), Number("T", lambda: 2 * RIDGE, 590, 0.005)),
+        (
+            Number("TFLOP/s, H200", tensor_tflops, 975, 0.01),
+            Number("its ridge", lambda: 1000 * tensor_tflops() / read_gbs("s_read_2048"), 226, 0.01),
+        ),
     ),
     Claim(
         "T3",
@@ -107,6 +141,10 @@ TILING = (
                 1,
             ),
         ),
+        (
+            Number("bytes that a block staged", lambda: total("s_stage_590", "global_load_sectors") * 32 / 132, 151040),
+            Number("such blocks an SM", lambda: held("s_stage_590", "limit_shared"), 1),
+        ),
     ),
     Claim(
         "T4",
@@ -117,6 +155,10 @@ TILING = (
         (
             Number("one", lambda: tile(128, 128, 64, 1).shared_bytes, 32768),
             Number("two", lambda: tile(128, 128, 64, 2).shared_bytes, 65536),
+        ),
+        (
+            Number("one", lambda: total("s_stage_128", "global_load_sectors") * 32 / 132, 32768),
+            Number("two", lambda: total("s_stage_128_twice", "global_load_sectors") * 32 / 132, 65536),
         ),
     ),
     Claim(
@@ -130,6 +172,12 @@ TILING = (
             Number("sectors an SM", lambda: 400 * 3350 / 132 / 32, 317, 0.001),
             Number("lines an SM", lambda: 400 * 3350 / 132 / 128, 79, 0.01),
             Number("KB an SM for 95 %, H200", needed_kb, 23, 0.1),
+        ),
+        (
+            Number("% of the ceiling with 8 KB an SM", lambda: read_gbs("s_read_512") / 45.1, 54, 0.01),
+            Number("with 16 KB", lambda: read_gbs("s_read_1024") / 45.1, 83, 0.01),
+            Number("with 25 KB", lambda: read_gbs("s_read_1536") / 45.1, 93, 0.01),
+            Number("with 33 KB", lambda: read_gbs("s_read_2048") / 45.1, 96, 0.01),
         ),
     ),
     Claim(
@@ -166,9 +214,14 @@ TILING = (
         "Partition camping may serialise on one channel.",
         "not found",
         "At no stride up to 256 KiB on an H200; larger ones lose up to 20 % to address translation. Where addresses are hashed do not report it.",
-        "tests/measured/h200/curves.json",
+        "python -m tools.measure_textbook statements",
         (),
-        (Number("slowest over fastest up to 256 KiB", camping, 0.95, 0.05),),
+        (
+            Number("slowest over fastest up to 256 KiB", camping, 0.95, 0.05),
+            Number("us for 64 MiB in chunks 4 KiB apart", lambda: total("s_chunks_4k", "time_ns") / 1000, 18.2, 0.01),
+            Number("64 KiB apart", lambda: total("s_chunks_64k", "time_ns") / 1000, 19.8, 0.01),
+            Number("256 KiB apart", lambda: total("s_chunks_256k", "time_ns") / 1000, 21.3, 0.01),
+        ),
     ),
     Claim(
         "T9",
@@ -176,7 +229,14 @@ TILING = (
         "true",
         "Which of them is said, with numbers.",
         "sectorwise tile 4096 4096 4096 --device h100-sxm",
-        (Number("registers of 256x256", lambda: tile_registers(256, 256), 65536, 0.35),),
+        (Number("registers of 256x256", lambda: tile_registers(256, 256), 65536),),
+        (
+            Number("blocks an SM of 64 x 64 floats", lambda: held("s_mm64", "limit_registers"), 4),
+            Number("of 128 x 128", lambda: held("s_mm128", "limit_registers"), 1),
+            Number("times slower", lambda: ratio("s_mm128", "s_mm64"), 1.36, 0.01),
+            Number("million requests for what spills in 256 x 256", spills, 1116, 0.001),
+            Number("times slower again", lambda: ratio("s_mm256", "s_mm128"), 2.53, 0.01),
+        ),
     ),
     Claim(
         "T10",
@@ -192,6 +252,14 @@ TILING = (
                 4,
             ),
         ),
+        (
+            Number(
+                "shared memory, 64 to 128",
+                lambda: held("s_mm128", "shared_static_bytes") / held("s_mm64", "shared_static_bytes"),
+                2,
+            ),
+            Number("sums a thread", lambda: sums_a_thread("s_mm128", 256) / sums_a_thread("s_mm64", 256 * 4), 4),
+        ),
     ),
     Claim(
         "T11",
@@ -203,6 +271,10 @@ TILING = (
             Number("elements a lane", lambda: 64 * 64 / 32, 128),
             Number("refused", lambda: refuses((64, 64), (8, 8)), 1),
             Number("64 x 32 refused", lambda: refuses((64, 32), (8, 8)), 0),
+        ),
+        (
+            Number("elements a lane of 4 warps", lambda: sums_a_thread("s_mm128_8x16", 128), 128),
+            Number("of 8 warps", lambda: sums_a_thread("s_mm128", 256), 64),
         ),
     ),
     Claim(
@@ -219,6 +291,10 @@ TILING = (
                 0,
             ),
         ),
+        (
+            Number("TB/s from the L2, H200", l2_tbs, 9.04, 0.01),
+            Number("TB/s that its tensor cores would ask for", lambda: tensor_tflops() / 64, 15.2, 0.01),
+        ),
     ),
     Claim(
         "T13",
@@ -229,6 +305,15 @@ TILING = (
         (
             Number("waves of 528", lambda: count_waves(528, 1, 132).waves, 4),
             Number("of 132", lambda: count_waves(132, 1, 132).waves, 1),
+        ),
+        (
+            Number(
+                "times the time if one of 528 takes twice as long",
+                lambda: ratio("s_chain_528_one_slow", "s_chain_528"),
+                1.25,
+                0.01,
+            ),
+            Number("if one of 132 does", lambda: ratio("s_chain_132_one_slow", "s_chain_132"), 2, 0.01),
         ),
     ),
 )
@@ -246,6 +331,12 @@ DEVICES = (
             Number("A100, an SM", lambda: limits("a100-80-sxm")[0], 164),
             Number("A100, a block", lambda: limits("a100-80-sxm")[1], 163),
         ),
+        (
+            Number("H200, an SM", lambda: held("s_stage_227k", "shared_config_bytes") / 1024, 228),
+            Number("a block of 227 KB takes", lambda: held("s_stage_227k", "shared_allocated_bytes") / 1024, 228),
+            Number("blocks of 113 KB an SM", lambda: held("s_stage_113k", "limit_shared"), 2),
+            Number("of 114 KB", lambda: held("s_stage_114k", "limit_shared"), 1),
+        ),
     ),
     Claim(
         "N2",
@@ -258,6 +349,7 @@ DEVICES = (
             Number("RTX 4090", lambda: limits("rtx4090")[2], 1536),
             Number("T4", lambda: limits("t4")[2], 1024),
         ),
+        (Number("H200", lambda: held("s_records_ten", "limit_warps") * 256, 2048),),
     ),
     Claim(
         "N3",
@@ -266,6 +358,7 @@ DEVICES = (
         "32 bytes there.",
         "sectorwise access 'i*32' --width 32",
         (Number("sectors of 32 bytes a lane", lambda: sw.access("i*32", 32).sectors, 32),),
+        (Number("loads of a structure of 32 bytes, H200", lambda: executed("s_copy_32", "LDG") / (4096 * 8), 2),),
     ),
     Claim(
         "N4",
@@ -281,6 +374,14 @@ DEVICES = (
             ),
             Number("bytes a row", lambda: 4096 * 2, 8192),
         ),
+        (
+            Number(
+                "instructions",
+                lambda: (total("s_gemv_reduced", "instructions") - total("s_gemv_unreduced", "instructions")) / 4096,
+                10,
+            ),
+            Number("times the time without", lambda: ratio("s_gemv_reduced", "s_gemv_unreduced"), 1.03, 0.01),
+        ),
     ),
     Claim(
         "N5",
@@ -293,6 +394,11 @@ DEVICES = (
             Number("of arrays", lambda: sw.advise_records("a:f8[6]", "*").find("struct of arrays").streams, 6),
             Number("pages in arrays", lambda: sw.advise_records("a:f8[6]", "*").find("struct of arrays").pages, 6),
             Number("streams of twelve fields", lambda: layouts("*").find("struct of arrays").streams, 12),
+        ),
+        (
+            Number("sectors a record at random places, structs", lambda: sectors_a_record("s_six_structs"), 2, 0.01),
+            Number("six arrays", lambda: sectors_a_record("s_six_arrays"), 6, 0.01),
+            Number("times slower", lambda: ratio("s_six_arrays", "s_six_structs"), 4.1, 0.01),
         ),
     ),
 )

@@ -242,7 +242,7 @@ def describe_access(cost: AccessCost) -> list[str]:
         lines = [f"  wavefronts  {cost.wavefronts:,} ({cost.wavefronts_ideal:,} without conflicts){many}"]
         if cost.wavefronts_hardware != cost.wavefronts:
             lines.append(f"              {cost.wavefronts_hardware:,} as the L1 pipe counts them")
-        lines.append(f"  conflict    {f'{conflict:,} passes more than needed' if conflict else 'none'}")
+        lines.append(f"  conflicts   {f'{conflict:,} of those wavefronts' if conflict else 'none'}")
     else:
         lines = [
             f"  sectors     {cost.sectors:,} of 32 B ({cost.sectors_ideal:,} if packed){many}",

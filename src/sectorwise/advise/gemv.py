@@ -13,7 +13,7 @@ from sectorwise.advise.gemv_batch import list_matrix_ways, list_shared_column_wa
 from sectorwise.advise.gemv_plans import VECTOR_BYTES, Way, Weight, list_column_ways, list_row_ways
 from sectorwise.advise.plan import estimate
 from sectorwise.advise.prepack import list_prepackings
-from sectorwise.advise.ranking import EQUAL, Ranking, rank
+from sectorwise.advise.ranking import EQUAL, Ranking, compare_costs, rank
 from sectorwise.device import DeviceSpec, load_device
 from sectorwise.errors import ArgumentError
 
@@ -27,6 +27,7 @@ _DTYPES: Final = ("fp32", "bf16", "fp16", "fp8", "int8", "int4", "fp4")
 _MOST_EXTENT: Final = 1 << 24
 _MOST_BATCH: Final = 4096
 _ROWS_UNIT: Final = 32
+_EFFICIENT: Final = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,16 +184,15 @@ def _judge(way: Way, device: DeviceSpec) -> Mapping:
 
 def _explain(winner: Mapping, loser: Mapping) -> str:
     cost = loser.cost
-    if cost.threads < loser.threads_needed and loser.weight_efficiency > 0.9:
-        return f"{cost.threads:,} threads with {loser.load_bytes}-byte loads; the memory needs {loser.threads_needed:,}"
-    if loser.weight_efficiency <= 0.9:
+    if loser.weight_efficiency <= _EFFICIENT < winner.weight_efficiency:
         return (
             f"lanes {loser.lane_stride_bytes:,} B apart: {loser.weight_sectors:.4g} sectors a request, "
             f"{100 * loser.weight_efficiency:.3g} % efficient"
         )
-    if cost.instructions > 1.5 * winner.cost.instructions:
-        return f"{cost.instructions / winner.cost.instructions:.2g} times the instructions, held up by {cost.bound}"
-    return f"it is held up by {cost.bound}"
+    asked, most = (min(1.0, way.cost.threads / way.threads_needed) for way in (loser, winner))
+    if asked < _EFFICIENT * most:
+        return f"{cost.threads:,} threads with {loser.load_bytes}-byte loads; the memory needs {loser.threads_needed:,}"
+    return compare_costs(winner.cost, cost)
 
 
 def _conclude(weight: Weight, ways: Sequence[Mapping], device: DeviceSpec) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from sectorwise.advise.plan import L2_KEEPS, Plan
 from sectorwise.advise.steps import WARP_LANES, Step, barrier, load, shared, store, work
 from sectorwise.device import DeviceSpec, require_capability
 from sectorwise.model.occupancy import occupancy
+from sectorwise.model.traffic import DEFAULT_FETCH_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -209,11 +210,13 @@ def _plan_thread_a_row(weight: Weight, device: DeviceSpec) -> Way:
     width = weight.narrow_bytes
     plain = load("w", lane * weight.row_bytes, width)
     blocks = -(-weight.n // 128)
-    # A lane's sector lives on while its other elements are read, if L1 holds those of all resident lanes.
+    # A lane's sector lives on while its other elements are read, if L1 holds those of all resident lanes; DRAM brings
+    # the next one too, which the L2 has then.
+    fetched = device.dram_fetch_bytes or DEFAULT_FETCH_BYTES
     threads_per_sm = min(2048, 128 * -(-blocks // device.sm_count))
     l1_bytes = occupancy(128, 32, device=device).l1_bytes
     fits = threads_per_sm * 32 <= l1_bytes
-    source = replace(plain, dram_share=width / 32 if fits else 1.0)
+    source = replace(plain, dram_share=width / fetched, l2_share=width / 32 - width / fetched) if fits else plain
     passes = weight.row_bytes / width
     unroll = min(passes, float(UNROLL_NARROW))
     share = share_batch(weight, 1, 2 * BURST_NARROW)
@@ -332,4 +335,5 @@ def finish_plan(
 
 def _read_again(step: Step, rounds: int) -> Step:
     """Loads of which the first of so many rounds comes from where they came from, the others from the L2."""
-    return replace(step, dram_share=step.dram_share / rounds, l2_share=step.dram_share * (1 - 1 / rounds))
+    from_l2 = step.l2_share + step.dram_share * (1 - 1 / rounds)
+    return replace(step, dram_share=step.dram_share / rounds, l2_share=from_l2)

@@ -1,9 +1,8 @@
 """Turns a kernel that is still on paper (what one warp issues, how often, in how many blocks) into its cost and time.
 
 Addresses are counted by `counting`, warps walk through their instructions by `model.concurrency`, blocks are held by
-`model.occupancy`: the functions that judge compiled kernels. What is put together from them, and how, is as in
-`model.time`, but for the last step: a launch on paper takes as long as its longest part. Joined, as parts of compiled
-kernels are, mappings of GEMVs would no longer rank as they were measured.
+`model.occupancy`: the functions that judge compiled kernels, and what they find is put together by those of
+`model.bounds`, as in `model.time`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.advise.steps import SECTOR_BYTES, WARP_LANES, Step
 from sectorwise.device import DeviceSpec, load_device, require_capability
-from sectorwise.model.bounds import bound_dram, combine_pass, find_pace, name_longest
+from sectorwise.model.bounds import bound_dram, combine_bounds, combine_pass, find_pace, name_longest
 from sectorwise.model.concurrency import Bound, estimate_concurrency
 from sectorwise.model.latency import MEASURED_DEVICE
 from sectorwise.model.occupancy import occupancy
@@ -36,9 +35,15 @@ _STALL_CYCLES: Final = 2
 """Between two instructions of a warp, as compilers state it most often."""
 
 _MANY_WAVES: Final = 16
-"""From so many waves on the last one is not walked by itself: it is a few percent of the time."""
+"""From so many waves on the last one is not walked by itself, for it is a few percent of the time; and blocks are out
+of step: while some begin, the others load."""
 
-_SELDOM: Final = 0.05
+_SETTLED: Final = 0.02
+_QUEUES: Final = 0.5
+"""A smaller change of the memory's load is not followed, nor any where it is less than half of what the memory can do:
+then nothing queues."""
+
+_SELDOM: Final = 0.03
 _MOST_DRAWN: Final = 8
 """Loads of one kind and pass that draw latencies of their own, where none of them comes from DRAM."""
 
@@ -74,7 +79,7 @@ class Cost:
 
     Of the loads and stores of global memory `sectors_per_request` and `efficiency` (ideal over real) are averages,
     `wavefronts_per_request` of shared memory. `bytes_in_flight` and `bytes_needed` are an SM's; `time_ns` is the
-    estimate, `bound` what holds the launch up, `parts_ns` the times of which it is the longest, plus the launch.
+    estimate, `bound` what holds the launch up, `parts_ns` the times that `model.bounds.combine_bounds` joins to it.
     """
 
     name: str
@@ -115,10 +120,13 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
         kinds = [(float(full), held.blocks_per_sm, waves.sm_count)] if full else []
         kinds += [(1.0, -(-last // waves.sm_count), min(last, waves.sm_count))] if last else []
     for times, blocks, sms in kinds:
+        beside_ns = 0.0
         for steps, passes, repeats in ((plan.once, 1.0, False), (plan.loop, plan.passes, True)):
             if steps and passes:
                 warps = blocks * held.warps_per_block
-                walk, bound, pass_ns = _walk(steps, warps, sms, held.warps_per_block, spec, pace, repeats=repeats)
+                shape = warps, sms, held.warps_per_block
+                walk, bound, pass_ns = _walk(steps, shape, spec, pace, repeats=repeats, beside_ns=beside_ns)
+                beside_ns = pass_ns / plan.passes if full >= _MANY_WAVES else 0.0
                 bounds[bound] = bounds.get(bound, 0.0) + times * passes * pass_ns
                 walks.append(walk)
     parts = {
@@ -132,7 +140,7 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
     busiest = max(walks, key=lambda walk: walk.in_flight_bytes_per_sm)
     return Cost(
         name=plan.name,
-        time_ns=parts["launch"] + parts[longest],
+        time_ns=combine_bounds(parts),
         bound=held_up if longest == "warps" else longest,
         parts_ns=parts,
         **_sum_counts(plan),
@@ -152,36 +160,45 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
 @lru_cache(maxsize=2048)
 def _walk(
     steps: tuple[Step, ...],
-    warps: int,
-    sms: int,
-    warps_per_block: int,
+    shape: tuple[int, int, int],
     device: DeviceSpec,
     pace: PaceBehaviour,
     *,
     repeats: bool,
+    beside_ns: float,
 ) -> tuple[Concurrency, str, float]:
     """The walk of the warps of an SM through one pass, what holds them up, and how long it takes.
 
+    The `shape` is warps an SM, SMs, warps a block; `beside_ns` is what a pass takes else, in which it loads nothing.
     It depends on a problem's size through the steps only, so that looking at other sizes repeats it.
     """
+    warps, sms, warps_per_block = shape
     slots = [slot for step in steps for slot in _list_slots(step)]
     issued = sum(max(1, round(step.times)) for step in steps)
     cycles_per_ns = device.boost_mhz / 1000
     if not repeats:
         slots = [Slot(round(pace.block_turnaround_ns * cycles_per_ns)), *slots]
     schedulers = require_capability(device).sub_partitions
-    walk = estimate_concurrency(
-        Schedule(tuple(slots), repeats),
-        warps,
-        device,
-        warps_per_block=warps_per_block,
-        sm_count=sms,
-        pipe_cycles=-(-warps // schedulers) * issued,
-    )
     pipes = _count_pipes(steps, device, pace)
     busiest = max(pipes, key=lambda name: pipes[name], default="issue")
     pipe_ns = warps * pipes.get(busiest, 0.0) / cycles_per_ns
-    pass_ns = combine_pass(walk.pass_ns, pipe_ns, busiest, warps / schedulers)
+    schedule, share = Schedule(tuple(slots), repeats), 1.0
+    # What a pipe adds to a pass is time in which the memory is asked for less: its queue is that of whole passes.
+    while True:
+        walk = estimate_concurrency(
+            schedule,
+            warps,
+            device,
+            warps_per_block=warps_per_block,
+            sm_count=sms,
+            pipe_cycles=-(-warps // schedulers) * issued,
+            share=share,
+        )
+        pass_ns = combine_pass(walk.pass_ns, pipe_ns, busiest, warps / schedulers)
+        paced = walk.pass_ns / (pass_ns + beside_ns)
+        if share - paced < _SETTLED or walk.memory_busy < _QUEUES:
+            break
+        share = paced
     if pipe_ns >= walk.pass_ns:
         return walk, busiest, pass_ns
     return walk, {Bound.MEMORY: "dram"}.get(walk.bound, str(walk.bound)), pass_ns

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 EQUAL: Final = 1.05
 """Candidates within 5 % of the fastest are called equal: no model tells them apart."""
 
+_MORE: Final = 1.05
+
 
 class Candidate(Protocol):
     """One way of doing the work."""
@@ -134,6 +136,32 @@ def rank(
         notes=notes,
         assumed=winner.cost.assumed,
     )
+
+
+def compare_costs(winner: Cost, loser: Cost) -> str:
+    """In what a plan differs from the winner's to its harm, and most; what it is held up by where in nothing."""
+    held_up = f"held up by {loser.bound}"
+    sizes = write_size(loser.dram_bytes), write_size(winner.dram_bytes)
+    differences = [
+        (_exceed(loser.dram_bytes, winner.dram_bytes), f"DRAM moves {sizes[0]}, for the winner {sizes[1]}"),
+        (_exceed(loser.instructions, winner.instructions), "{:.3g} times the instructions"),
+        (_exceed(loser.sectors, winner.sectors), "{:.3g} times the sectors"),
+        (_exceed(loser.wavefronts, winner.wavefronts), "{:.3g} times the wavefronts of shared memory"),
+        (
+            _exceed(winner.warps_per_sm, loser.warps_per_sm),
+            f"{loser.warps_per_sm} warps an SM, the winner has {winner.warps_per_sm}",
+        ),
+    ]
+    most, text = max(differences)
+    if most > _MORE:
+        return f"{text.format(most)}; {held_up}"
+    if loser.wavefronts and not winner.wavefronts:
+        return f"{loser.wavefronts:,.0f} wavefronts of shared memory, the winner has none; {held_up}"
+    return f"{100 * (loser.time_ns / winner.time_ns - 1):.3g} % slower, {held_up}; its counts are the winner's"
+
+
+def _exceed(more: float, less: float) -> float:
+    return more / less if less else 1.0
 
 
 def _write_row(candidate: Candidate) -> tuple[str, ...]:

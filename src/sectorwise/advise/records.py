@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from sectorwise.advise.plan import Plan, estimate
-from sectorwise.advise.ranking import Ranking, rank
+from sectorwise.advise.ranking import Ranking, compare_costs, rank
 from sectorwise.advise.steps import SECTOR_BYTES, WARP_LANES, Step, load, store, work
 from sectorwise.counting.patterns import count_distinct
 from sectorwise.device import load_device
@@ -310,7 +310,7 @@ def _explain(winner: RecordLayout, loser: RecordLayout) -> str:
         return f"DRAM fetches {more:.4g} B a record, of the winner's {fewer:.4g}"
     if loser.distinct_sectors > 1.02 * winner.distinct_sectors:
         return f"a warp touches {loser.distinct_sectors:.4g} sectors, the winner's {winner.distinct_sectors:.4g}"
-    return f"it is held up by {loser.cost.bound}"
+    return compare_costs(winner.cost, loser.cost)
 
 
 def _conclude(judged: Sequence[RecordLayout]) -> tuple[str, ...]:

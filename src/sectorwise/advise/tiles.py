@@ -74,7 +74,8 @@ class TilePlan:
     def __str__(self) -> str:
         """A table of at most 80 columns, and what follows from it."""
         rows = [_write_row(each) for each in self.candidates[:_SHOWN]]
-        lines = [*textwrap.wrap(self.title, 80), "", *write_table(_HEADS, rows, gap=" "), ""]
+        head = [*textwrap.wrap(self.title, 80), "", *write_table(_HEADS, rows, gap=" "), ""]
+        lines = []
         for level in self.winner.boundaries:
             verdict = "above" if level.intensity >= level.ridge else "below"
             ridge = f"{verdict} the ridge of {level.ridge:.4g}"
@@ -90,10 +91,12 @@ class TilePlan:
         lines += [f"  {note}" for note in self.notes]
         lines += [f"  assumed: {text}" for text in self.assumed]
         return "\n".join(
-            part for line in lines for part in (textwrap.wrap(line, 80, subsequent_indent=" " * 6) or [""])
+            [*head, *(part for line in lines for part in textwrap.wrap(line, 80, subsequent_indent=" " * 6))]
         )
 
 
+_LEAST: Final = 0.01
+_FOUR_DIGITS: Final = 999.5
 _LANES_OF: Final = {"naive": "lanes along rows of C", "swapped": "lanes down its columns, each with a row of A"}
 _HEADS: Final = ("BMxBNxBKxstages", "shared", "regs", "SM", "waves", "last", "flight", "DRAM", "time", "bound")
 
@@ -243,7 +246,8 @@ def _explain(winner: TileCost, larger: TileCost) -> str:
     level = larger.boundary("l2")
     if level.intensity > level.ridge:
         return f"{winner.boundary('l2').intensity:.4g} operations a byte were above the L2's ridge already"
-    return f"it is held up by {larger.bound}"
+    times = f"{larger.time_ns / winner.time_ns:.3g} times the time, " if larger.time_ns and winner.time_ns else ""
+    return f"{times}held up by {larger.bound}"
 
 
 def _conclude(product: Product, winner: TileCost) -> tuple[str, ...]:
@@ -291,10 +295,19 @@ def _write_row(cost: TileCost) -> tuple[str, ...]:
         write_size(cost.shared_bytes),
         str(cost.registers),
         str(cost.blocks_per_sm),
-        f"{cost.waves:.3g}",
-        f"{cost.last_wave_pct:.3g} %",
+        _write_part(cost.waves),
+        f"{_write_part(cost.last_wave_pct)} %",
         write_size(cost.bytes_in_flight),
         write_size(cost.dram_bytes),
         write_time(cost.time_ns or 0.0),
         cost.bound,
     )
+
+
+def _write_part(value: float) -> str:
+    """At most five characters up to 9,999: `0.12`, `15.5`, `2,430`, `<0.01`."""
+    if value < _LEAST:
+        return f"<{_LEAST}"
+    if value < 1:
+        return f"{value:.2g}"
+    return f"{value:.3g}" if value < _FOUR_DIGITS else f"{value:,.0f}"

@@ -9,7 +9,7 @@ import numpy as np
 
 from sectorwise.advise.dtypes import find_width
 from sectorwise.advise.plan import Plan, estimate
-from sectorwise.advise.ranking import Ranking, rank
+from sectorwise.advise.ranking import Ranking, compare_costs, rank
 from sectorwise.advise.steps import Step, barrier, load, shared, store, work
 from sectorwise.errors import ArgumentError
 
@@ -87,13 +87,10 @@ def _describe(way: TransposeWay) -> str:
 def _explain(winner: TransposeWay, loser: TransposeWay) -> str:
     cost = loser.cost
     if cost.efficiency < 0.9:
-        return f"a store touches {loser.store_sectors:.4g} sectors, {winner.store_sectors:.4g} would do"
+        return f"a store touches {loser.store_sectors:.4g} sectors, {loser.load_sectors:.4g} would do"
     if loser.shared_load_wavefronts > 1.5 * winner.shared_load_wavefronts:
         return f"a column of the tile takes {loser.shared_load_wavefronts:.4g} wavefronts a load"
-    if cost.bytes_in_flight < winner.cost.bytes_in_flight:
-        kept, wanted = cost.bytes_in_flight / 1000, winner.cost.bytes_in_flight / 1000
-        return f"it keeps {kept:.3g} KB an SM in flight, the winner {wanted:.3g}"
-    return f"it is held up by {cost.bound}"
+    return compare_costs(winner.cost, cost)
 
 
 def _lanes() -> Lanes:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sectorwise.advise.access import access
+from sectorwise.advise.access import access, access_cpu
+from sectorwise.learn.answers import PERCENT
 from sectorwise.learn.question import Mistake, Part, Question
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 def ask_coalescing(random: Random) -> Question:
     """Coalescing, and lane order."""
     step, factor = random.choice((2, 4, 8, 16)), random.choice((5, 7, 11, 13))
-    permuted, strided = access(f"(i*{factor}%32)*4"), access(f"i*{4 * step}")
+    permuted, strided, vectors = access(f"(i*{factor}%32)*4"), access(f"i*{4 * step}"), access("i*16", 16)
     return Question(
         "coalescing",
         "What is coalescing?",
@@ -40,6 +41,7 @@ def ask_coalescing(random: Random) -> Question:
                 "What percentage of the bytes in those sectors is used?",
                 100 * strided.efficiency,
                 f"{strided.useful_bytes} of {32 * strided.sectors} B.",
+                unit=PERCENT,
             ),
         ),
         (
@@ -47,7 +49,14 @@ def ask_coalescing(random: Random) -> Question:
             "says the requests of a warp's lanes at one instruction are served in 32-byte sectors, counts them",
             "adds that order inside them is free, that stride 8 is already the floor, and what DRAM's 64 B add",
         ),
-        ("What changes for 16-byte loads? They need 16 sectors at best, and that is perfect.",),
+        (
+            Part(
+                "Each lane loads 16 bytes, side by side. How many sectors?",
+                vectors.sectors,
+                "512 B, packed: 16 is perfect here, four times the bytes in one request.",
+                (Mistake(4, "That is the least for 4-byte loads."),),
+            ),
+        ),
         strided.picture,
     )
 
@@ -82,14 +91,22 @@ def ask_banks(random: Random) -> Question:
             "computes the bank from the byte, and the conflict from the pitch modulo 32",
             "names the price of padding, and when a swizzle of 16-byte chunks is needed instead",
         ),
-        ("Is a 16-byte load with four wavefronts a conflict? No: 512 bytes take four passes at best.",),
+        (
+            Part(
+                "Each lane loads 16 bytes, side by side. How many wavefronts?",
+                access("i*16", 16, space="shared").wavefronts,
+                "512 B through 32 banks of 4 B: four passes are the ideal, and no conflict.",
+                (Mistake(1, "A pass moves 128 B at most, and these are 512."),),
+            ),
+        ),
         column.picture,
     )
 
 
 def ask_swizzles(random: Random) -> Question:
     """Why production matrix products swizzle."""
-    pitch = random.choice((64, 128, 256))
+    pitch, row = random.choice((64, 128, 256)), random.choice((1, 3, 4, 6))
+    chunks = [[word ^ row for word in range(first, first + 4)] for first in range(0, 32, 4)]
     rows = f"(i%8)*{pitch}+(i/8)*16"
     plain = access(rows, 16, space="shared", operation="matrix_load")
     padded = access(f"(i%8)*{pitch + 16}+(i/8)*16", 16, space="shared", operation="matrix_load")
@@ -118,7 +135,16 @@ def ask_swizzles(random: Random) -> Question:
             "says that padding would too, but costs memory and breaks what copies of whole tiles expect",
             "says that XOR acts on 16-byte chunks, so that vector loads and ldmatrix find their elements in order",
         ),
-        ("Why not XOR single floats? It permutes the words inside a chunk, and ldmatrix reads the wrong elements.",),
+        (
+            Part(
+                f"Single floats at column c XOR r instead: in row {row}, how many of the eight 16-byte chunks have "
+                "their words out of order?",
+                sum(chunk != sorted(chunk) for chunk in chunks),
+                f"XOR with {row} moves words by {row % 4} inside their chunk: where that is not 0, ldmatrix reads the "
+                "wrong elements.",
+                (Mistake(8 if row % 4 == 0 else 0, "The row's two low bits act inside a chunk, the others move it."),),
+            ),
+        ),
         plain.picture,
     )
 
@@ -155,25 +181,32 @@ def ask_records(random: Random) -> Question:
             "says it depends on which fields are touched: streaming all of them costs the same either way",
             "adds random records, where structs win, and blocks of structs of arrays of 32 or 64 bytes",
         ),
-        ("What does a CPU with one lane want? The same argument with lines of 64 bytes.",),
+        (
+            Part(
+                "A CPU thread reads that field of 64 records, as an array of structs. How many lines of 64 bytes?",
+                access_cpu(f"i*{size}", 4, count=64).lines,
+                f"64 fields {size} B apart: the same argument with one lane and other lines.",
+                (Mistake(4, "That would be an array of that field alone."),),
+            ),
+        ),
         one.picture,
     )
 
 
 def ask_transpose(random: Random) -> Question:
     """Why a naive transpose is slow, and why its obvious fix is."""
-    width = random.choice((2, 4, 8))
-    row, column = access(f"i*{width}", width), access(f"i*{2048 * width}", width)
-    tile = access(f"i*{32 * width}", width, space="shared")
+    width, side = random.choice((2, 4, 8)), random.choice((1024, 2048, 4096, 8192))
+    row, column = access(f"i*{width}", width), access(f"i*{side * width}", width)
+    tile, padded = (access(f"i*{pitch * width}", width, space="shared") for pitch in (32, 33))
     return Question(
         "transpose",
         "Why is a naive transpose slow, and why is its obvious fix?",
-        f"A matrix of {width}-byte elements, 2,048 x 2,048. Each warp reads 32 neighbouring elements of a row.",
+        f"A matrix of {width}-byte elements, {side:,} x {side:,}. Each warp reads 32 neighbouring elements of a row.",
         (
             Part(
                 "It writes them down a column. How many sectors does a store touch?",
                 column.sectors,
-                f"Lanes are {2048 * width:,} B apart: each has a sector of its own.",
+                f"Lanes are {side * width:,} B apart: each has a sector of its own.",
                 (Mistake(row.sectors, "That is the reading side."),),
             ),
             Part("How many would a row take?", row.sectors, f"32 x {width} B, packed."),
@@ -189,6 +222,13 @@ def ask_transpose(random: Random) -> Question:
             "counts sectors on both sides, and the bank conflicts of the plain tile",
             "pads or swizzles, checks 2- and 8-byte elements, and compares with a copy as the limit",
         ),
-        ("What is the limit? A copy: the tile with a pitch of 33 is within a few percent of it.",),
+        (
+            Part(
+                "tile[32][33] instead. How many wavefronts does its column take now?",
+                padded.wavefronts,
+                f"Rows are {33 * width} B apart, 33 elements. The limit is a copy, and this is within a few percent.",
+                (Mistake(tile.wavefronts, "One element more a row moves each row to other banks."),),
+            ),
+        ),
         column.picture,
     )

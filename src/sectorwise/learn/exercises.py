@@ -6,7 +6,7 @@ import re
 import textwrap
 import tomllib
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
@@ -56,15 +56,14 @@ class Verdict:
         return self.wrong is None and self.after is not None and self.after <= self.exercise.most
 
     def __str__(self) -> str:
-        """In words, at most 80 columns."""
-        return "\n".join(
-            line for text in self._list_texts() for line in textwrap.wrap(text, 80, subsequent_indent="  ")
-        )
+        """In words, at most 80 columns; paths stay whole."""
+        wrap = partial(textwrap.wrap, width=80, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
+        return "\n".join(line for text in self._list_texts() for line in wrap(text))
 
     def _list_texts(self) -> list[str]:
         name = self.exercise.total.replace("_", " ")
         if self.wrong is not None:
-            return [f"{self.exercise.name}: not yet. {self.wrong[0].upper()}{self.wrong[1:]}."]
+            return [f"{self.exercise.name}: not yet: {self.wrong}."]
         counts = f"{name}: {self.before:,} before, {self.after:,} now, {self.exercise.most:,} at most"
         if self.passed:
             return [f"{self.exercise.name}: solved. The outputs are equal; {counts}."]

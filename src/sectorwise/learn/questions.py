@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.errors import ArgumentError
 from sectorwise.layout.reader import suggest
-from sectorwise.learn import access_questions, mapping_questions
+from sectorwise.learn import access_questions, mapping_questions, tiling_questions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 QUESTIONS: Final[Mapping[str, Callable[[Random], Question]]] = {
     "coalescing": access_questions.ask_coalescing,
     "banks": access_questions.ask_banks,
-    "intensity": mapping_questions.ask_intensity,
+    "intensity": tiling_questions.ask_intensity,
     "swizzles": access_questions.ask_swizzles,
-    "sixty-percent": mapping_questions.ask_sixty_percent,
+    "sixty-percent": tiling_questions.ask_sixty_percent,
     "records": access_questions.ask_records,
     "row-major": mapping_questions.ask_row_major,
     "int4": mapping_questions.ask_int4,
@@ -27,7 +27,7 @@ QUESTIONS: Final[Mapping[str, Callable[[Random], Question]]] = {
     "columns": mapping_questions.ask_columns,
     "tiny-k": mapping_questions.ask_tiny,
     "transpose": access_questions.ask_transpose,
-    "doubling": mapping_questions.ask_doubling,
+    "doubling": tiling_questions.ask_doubling,
 }
 """In the order in which one builds on the other."""
 

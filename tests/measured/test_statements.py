@@ -1,0 +1,40 @@
+"""Kernels that stand for statements of docs/textbook.md count what the profiler showed, instruction by instruction."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sectorwise.analyze import analyze
+from sectorwise.launch.files import read_launch_file
+from tests.measured.compare import count_site
+from tests.measured.rows import EXACT_TOTALS, SITE_COUNTS
+
+FOLDER = Path(__file__).parent / "textbook"
+ROWS = (
+    "s_thread_a_row_much_l1", "s_gemv_int4", "s_records_ten", "s_records_one", "s_words_0_and_4224",
+    "s_words_0_and_4228", "s_stage_590", "s_stage_128", "s_stage_128_twice", "s_stage_227k", "s_stage_113k",
+    "s_stage_114k", "s_copy_32", "s_gemv_reduced", "s_gemv_unreduced", "s_chunks_4k",
+)  # fmt: skip
+TOTALS = (*EXACT_TOTALS, "instructions")
+
+
+@cache
+def read_measured() -> dict[str, dict[str, Any]]:
+    cases = json.loads((FOLDER / "statements.json").read_text(encoding="utf-8"))["cases"]
+    return {case["name"]: case["measured"] for case in cases}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_every_instruction_counts_what_was_measured(name: str) -> None:
+    (launch,) = (each for each in read_launch_file(FOLDER / "statements.json").cases if each.case == name)
+    (kernel,) = analyze(FOLDER / "statements.sm_90.cubin", launch, device="h200", follow_caches=False).kernels
+    measured = read_measured()[name]
+    listed = [{key: each.get(key, 0) for key in SITE_COUNTS} for each in measured["memory_instructions"]]
+    assert [count_site(site) for site in kernel.sites] == listed
+    totals = {key: measured["totals"][key] for key in TOTALS if key in measured["totals"]}
+    assert {key: getattr(kernel.totals, key) for key in totals} == totals
