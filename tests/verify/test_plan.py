@@ -47,7 +47,7 @@ def bound(tmp_path_factory: pytest.TempPathFactory) -> BoundLaunch:
 
 
 def plan(bound: BoundLaunch, folder: Path) -> dict[str, Any]:
-    write_plan(folder, b"the cubin", [bound], repeats=1, keep_outputs=True)
+    write_plan(folder, [(b"the cubin", bound)], repeats=1, keep_outputs=True)
     (launch,) = json.loads((folder / PLAN_FILE).read_text())["launches"]
     assert isinstance(launch, dict)
     return launch

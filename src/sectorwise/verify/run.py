@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from sectorwise.analysis.verification import VERIFICATION_SCHEMA, Verification
-from sectorwise.errors import ArgumentError, CountersForbiddenError, DeviceRunError, ReportError
+from sectorwise.errors import CountersForbiddenError, DeviceRunError, ReportError
 from sectorwise.launch.dtypes import ELEMENT_TYPES
+from sectorwise.machine.execution import Certainty
 from sectorwise.verify.compare import compare_launch
 from sectorwise.verify.devices import find_device, warn_of_architecture
 from sectorwise.verify.driver import describe_gpu, open_driver
@@ -108,9 +109,9 @@ def verify_here(
     for number, kernel in enumerate(analysis.kernels):
         launch = None if counted.profile is None else counted.profile.launches[number]
         compared = compare_launch(kernel, launch, counted.outputs[number])
-        kernels.append(
-            compared if compared.time_ns is not None else replace(compared, time_ns=counted.times_ns[number])
-        )
+        doubt = doubt_outputs(kernel) if outputs or counted.profile is None else None
+        time_ns = counted.times_ns[number] if compared.time_ns is None else compared.time_ns
+        kernels.append(replace(compared, time_ns=time_ns, notes=() if doubt is None else (doubt,)))
     return Verification(
         schema=VERIFICATION_SCHEMA,
         tool=analysis.tool,
@@ -139,16 +140,14 @@ def _name_counter(profiler: Profiler, gpu: Gpu, counted: _Counted) -> str:
 
 def _count(analysis: Analysis, profiler: Profiler, keep_report: Path | None, *, outputs: bool) -> _Counted:
     """Launch everything under the profiler, or without it where it may not count."""
-    if not analysis.cubin:
-        raise ArgumentError(f"{analysis.source}: its launches are of different cubins: verify one launch at a time")
-    bounds = [kernel.bound for kernel in analysis.kernels if kernel.bound is not None]
+    launches = [(kernel.cubin, kernel.bound) for kernel in analysis.kernels if kernel.bound is not None]
     with tempfile.TemporaryDirectory(prefix="sectorwise-verify-") as name:
         folder = Path(name)
         report = folder / _REPORT_FILE if keep_report is None else keep_report.resolve()
         command = [sys.executable, "-m", "sectorwise.verify.launcher", str(folder)]
         notes: tuple[str, ...] = ()
         found: Profile | None = None
-        write_plan(folder, analysis.cubin, bounds, repeats=1, keep_outputs=outputs)
+        write_plan(folder, launches, repeats=1, keep_outputs=outputs)
         try:
             profile(profiler, command, report)
             found = read_apart(report, profiler.module_folders)
@@ -156,12 +155,12 @@ def _count(analysis: Analysis, profiler: Profiler, keep_report: Path | None, *, 
         except CountersForbiddenError as error:
             notes = (f"no counter was read; outputs and times are compared alone: {error}",)
             outputs = True
-            write_plan(folder, analysis.cubin, bounds, repeats=_TIMED_LAUNCHES, keep_outputs=outputs)
+            write_plan(folder, launches, repeats=_TIMED_LAUNCHES, keep_outputs=outputs)
             _launch(command)
         result = _read_result(folder)
         times_ns = tuple(float(np.median(times)) for times in result["times_ns"])
         compared = tuple(
-            _compare_outputs(kernel, folder, number) if outputs else None
+            _compare_outputs(kernel, folder, number) if outputs and doubt_outputs(kernel) is None else None
             for number, kernel in enumerate(analysis.kernels)
         )
         return _Counted(found, times_ns, compared, notes)
@@ -190,6 +189,17 @@ def _read_result(folder: Path) -> dict[str, Any]:
         raise DeviceRunError("the launches left no result: they did not come to their end")
     result: dict[str, Any] = json.loads(path.read_text())
     return result
+
+
+def doubt_outputs(kernel: KernelAnalysis) -> str | None:
+    """Why what the launch was executed to leave in memory need not be what a GPU leaves; None where it has to be."""
+    if kernel.limitations:
+        return f"buffers are not compared, since values are not known: {kernel.limitations[0].because}"
+    if kernel.coverage.certainty is Certainty.SAMPLED:
+        return "buffers are not compared, since a sample of the blocks was executed"
+    if any(site.certainty is Certainty.SCHEDULE_DEPENDENT for site in kernel.sites):
+        return "buffers are not compared, since what the launch leaves in them depends on the order in which warps run"
+    return None
 
 
 def _compare_outputs(kernel: KernelAnalysis, folder: Path, number: int) -> tuple[BufferComparison, ...]:
