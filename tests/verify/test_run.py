@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sectorwise.analysis.data import LimitationReport
 from sectorwise.analysis.profile import PROFILE_SCHEMA, Profile
 from sectorwise.analyze import analyze
 from sectorwise.errors import CountersForbiddenError, ReportError, UnknownDeviceError
+from sectorwise.machine.execution import Certainty
+from sectorwise.report.verification import render
 from sectorwise.verify import run as story
 from sectorwise.verify.devices import find_device
 from sectorwise.verify.driver import Gpu
@@ -52,7 +55,7 @@ def test_an_equal_report_passes(
     outcome = run(capsys, "verify", CUBIN, "--launch", launch, "--report", "there.ncu-rep")
     assert (outcome.code, outcome.err) == (0, "")
     assert "counted on NVIDIA H200 by there.ncu-rep" in outcome.out
-    assert "memory instructions and 1 launches are equal" in outcome.out
+    assert "memory instructions in 1 launch are equal" in outcome.out
     assert "!" not in outcome.out.replace("; ! marks", "")
     row = next(line for line in outcome.out.splitlines() if " shared_wavefronts " in line)
     assert row.split() == ["shared_wavefronts", "270,336", "270,336", "=", "source"]
@@ -129,29 +132,64 @@ def play_gpu(folder: Path, analysis: Analysis, *, wrong_bit: bool) -> None:
     (folder / RESULT_FILE).write_text(json.dumps(result))
 
 
-@pytest.mark.parametrize("wrong_bit", [False, True])
-def test_where_counters_are_forbidden_outputs_and_times_are_compared(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, launch: str, *, wrong_bit: bool
-) -> None:
-    analysis = analyze(CUBIN, launch, device="h200", keep_outputs=True)
+def forbid_counters(monkeypatch: pytest.MonkeyPatch, folder: Path, analysis: Analysis, *, wrong_bit: bool) -> None:
+    """A machine with a GPU whose counters may not be read, and which computes what was executed, but for a bit."""
 
     def refuse(*_arguments: object) -> None:
         raise CountersForbiddenError("no permission")
 
     monkeypatch.setattr(story, "open_driver", lambda: None)
     monkeypatch.setattr(story, "describe_gpu", lambda _driver: Gpu("NVIDIA H200", (9, 0), "CUDA 13.0"))
-    monkeypatch.setattr(story, "find_profiler", lambda _ncu: Profiler(tmp_path / "ncu", (2025, 3, 1)))
+    monkeypatch.setattr(story, "find_profiler", lambda _ncu: Profiler(folder / "ncu", (2025, 3, 1)))
     monkeypatch.setattr(story, "profile", refuse)
     monkeypatch.setattr(story, "_launch", lambda command: play_gpu(Path(command[-1]), analysis, wrong_bit=wrong_bit))
+
+
+@pytest.mark.parametrize("wrong_bit", [False, True])
+def test_where_counters_are_forbidden_outputs_and_times_are_compared(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, launch: str, *, wrong_bit: bool
+) -> None:
+    analysis = analyze(CUBIN, launch, device="h200", keep_outputs=True)
+    forbid_counters(monkeypatch, tmp_path, analysis, wrong_bit=wrong_bit)
     result = story.verify_here(lambda _device: analysis)
     (kernel,) = result.kernels
     assert "no counter was read; outputs and times are compared alone: no permission" in result.notes
-    assert (kernel.sites, kernel.totals, kernel.time_ns) == ((), (), 2000.0)
+    assert (kernel.sites, kernel.totals, kernel.time_ns, kernel.notes) == ((), (), 2000.0, ())
     assert kernel.outputs is not None
     assert [output.differing for output in kernel.outputs] == [0, int(wrong_bit)]
     assert result.passes is not wrong_bit
     if wrong_bit:
         assert kernel.outputs[1].first == 77
+
+
+@pytest.mark.parametrize("doubt", ["unknown", "sampled", "order"])
+def test_buffers_that_are_not_known_are_not_compared(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, launch: str, doubt: str
+) -> None:
+    """The GPU leaves another bit, which proves nothing where what was executed is not what has to be there."""
+    analysis = analyze(CUBIN, launch, device="h200", keep_outputs=True)
+    (kernel,) = analysis.kernels
+    match doubt:
+        case "unknown":
+            limitation = LimitationReport(
+                site=None, offset="0x0100", location=None, because="HGMMA: its results are unknown"
+            )
+            kernel = replace(kernel, limitations=(limitation,))
+        case "sampled":
+            kernel = replace(kernel, coverage=replace(kernel.coverage, certainty=Certainty.SAMPLED))
+        case _:
+            site = replace(kernel.sites[0], certainty=Certainty.SCHEDULE_DEPENDENT)
+            kernel = replace(kernel, sites=(site, *kernel.sites[1:]))
+    analysis = replace(analysis, kernels=(kernel,))
+    forbid_counters(monkeypatch, tmp_path, analysis, wrong_bit=True)
+    result = story.verify_here(lambda _device: analysis)
+    (compared,) = result.kernels
+    assert (result.passes, compared.outputs) == (True, None)
+    (note,) = compared.notes
+    words = {"unknown": "HGMMA: its results are unknown", "sampled": "a sample of the blocks", "order": "the order in"}
+    assert note.startswith("buffers are not compared, since ")
+    assert words[doubt] in note
+    assert note.split()[-1] in render(result)
 
 
 def test_launches_that_were_not_all_profiled_are_refused(launch: str) -> None:

@@ -52,7 +52,9 @@ def write_plan(
     Each launch is made `repeats` times, each time with fresh buffers; `keep_outputs` leaves what the first one left in
     memory beside the plan.
     """
-    files = {cubin: f"kernels-{number}.cubin" for number, cubin in enumerate(dict.fromkeys(each for each, _ in launches))}
+    files = {
+        cubin: f"kernels-{number}.cubin" for number, cubin in enumerate(dict.fromkeys(each for each, _ in launches))
+    }
     for cubin, name in files.items():
         (folder / name).write_bytes(cubin)
     plans = [
