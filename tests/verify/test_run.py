@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,11 +14,12 @@ import pytest
 from sectorwise.analysis.data import LimitationReport
 from sectorwise.analysis.profile import PROFILE_SCHEMA, Profile
 from sectorwise.analyze import analyze
-from sectorwise.errors import CountersForbiddenError, ReportError, UnknownDeviceError
+from sectorwise.counting.request import Operation, Space
+from sectorwise.errors import ArgumentError, CountersForbiddenError, ReportError, UnknownDeviceError
 from sectorwise.machine.execution import Certainty
 from sectorwise.report.verification import render
 from sectorwise.verify import run as story
-from sectorwise.verify.devices import find_device
+from sectorwise.verify.devices import COMPARED, choose_device, find_device, warn_of_architecture
 from sectorwise.verify.driver import Gpu
 from sectorwise.verify.plan import RESULT_FILE, name_output
 from sectorwise.verify.profiler import Profiler
@@ -94,15 +97,40 @@ def test_the_document_has_every_number(
     assert len(kernel["sites"]) == len(find_row("transpose", "k_tr_tile").instructions)
 
 
-def test_a_report_of_another_architecture_says_that_rules_were_never_compared_there() -> None:
+def test_a_gpu_that_is_not_known_has_one_that_stands_for_it() -> None:
     spec, notes = find_device("NVIDIA H200", (9, 0))
     assert (spec.id, notes) == ("h200-sxm", ())
     spec, notes = find_device("NVIDIA GeForce RTX 3070", (8, 6))
     assert spec.compute_capability == (8, 6)
     assert "is not among the known devices" in notes[0]
-    assert "of 8.6 not or hardly" in notes[1]
     with pytest.raises(UnknownDeviceError, match=r"'NVIDIA Z' of compute capability 17\.3.*--device"):
         find_device("NVIDIA Z", (17, 3))
+
+
+def test_what_was_never_verified_on_an_architecture_is_said() -> None:
+    load, copy = (Space.GLOBAL, Operation.LOAD, 8), (Space.GLOBAL, Operation.ASYNC_COPY, 16)
+    assert warn_of_architecture((9, 0), {copy}) == ()
+    (note,) = warn_of_architecture((8, 6), {load})
+    assert "of 8.6 in 15 launches of public reports: a difference may be" in note
+    (note,) = warn_of_architecture((8, 6), {load, copy, (Space.SHARED, Operation.LOAD, 4)})
+    assert ", none with a global async copy of 16 B, shared load of 4 B: a difference may be" in note
+    (note,) = warn_of_architecture((12, 0), {load})
+    assert "compute capability 9.0 throughout, with none of 12.0: a difference may be" in note
+
+
+def test_the_page_counts_the_launches_of_public_reports_as_the_note_does() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "verify.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .* \| .* \((\d)\.(\d)\) \| (\d+), \d+ \|", page, re.MULTILINE)
+    launches: Counter[tuple[int, int]] = Counter()
+    for major, minor, number in rows:
+        launches[int(major), int(minor)] += int(number)
+    assert launches == {capability: each.launches for capability, each in COMPARED.items()}
+
+
+def test_a_device_of_another_architecture_than_the_one_that_counts_is_refused() -> None:
+    assert choose_device("NVIDIA H200", (9, 0), "h100") == ("h100", ())
+    with pytest.raises(ArgumentError, match=r"--device a100: .* has compute capability 8\.0, but NVIDIA H200, .* 9\.0"):
+        choose_device("NVIDIA H200", (9, 0), "a100")
 
 
 @pytest.mark.parametrize(

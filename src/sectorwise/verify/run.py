@@ -17,7 +17,7 @@ from sectorwise.errors import CountersForbiddenError, DeviceRunError, ReportErro
 from sectorwise.launch.dtypes import ELEMENT_TYPES
 from sectorwise.machine.execution import Certainty
 from sectorwise.verify.compare import compare_launch
-from sectorwise.verify.devices import find_device, warn_of_architecture
+from sectorwise.verify.devices import choose_device, warn_of_architecture
 from sectorwise.verify.driver import describe_gpu, open_driver
 from sectorwise.verify.outputs import compare_buffer
 from sectorwise.verify.pairing import check_build, pair_launches
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sectorwise.analysis.data import Analysis, KernelAnalysis
     from sectorwise.analysis.profile import Profile
     from sectorwise.analysis.verification import BufferComparison
+    from sectorwise.verify.devices import Kind
     from sectorwise.verify.driver import Gpu
     from sectorwise.verify.profiler import Profiler
 
@@ -62,6 +63,7 @@ def verify_report(analyse: Callable[[str], Analysis], report: Path, device: str 
     gpu, capability = found.launches[0].device, found.launches[0].compute_capability
     identifier, notes = choose_device(gpu, capability, device)
     analysis = analyse(identifier)
+    notes += warn_of_architecture(capability, list_kinds(analysis))
     paired = pair_launches(analysis.kernels, found)
     if not any(launch.has_source_view for launch in paired):
         notes += (
@@ -104,6 +106,7 @@ def verify_here(
     profiler = find_profiler(ncu)
     identifier, notes = choose_device(gpu.name, gpu.compute_capability, device)
     analysis = analyse(identifier)
+    notes += warn_of_architecture(gpu.compute_capability, list_kinds(analysis))
     counted = _count(analysis, profiler, keep_report, outputs=outputs)
     kernels = []
     for number, kernel in enumerate(analysis.kernels):
@@ -124,14 +127,9 @@ def verify_here(
     )
 
 
-def choose_device(
-    gpu: str | None, capability: tuple[int, int] | None, device: str | None
-) -> tuple[str, tuple[str, ...]]:
-    """The id of the device to predict for, and what has to be told: the named one, or the one that the GPU is."""
-    if device is not None:
-        return device, warn_of_architecture(capability)
-    spec, notes = find_device(gpu, capability)
-    return spec.id, notes
+def list_kinds(analysis: Analysis) -> set[Kind]:
+    """The kinds of memory instructions in the launches."""
+    return {(site.space, site.operation, site.width_bytes) for kernel in analysis.kernels for site in kernel.sites}
 
 
 def _name_counter(profiler: Profiler, gpu: Gpu, counted: _Counted) -> str:
