@@ -15,7 +15,14 @@ from sectorwise.analysis.data import LimitationReport
 from sectorwise.analysis.profile import PROFILE_SCHEMA, Profile
 from sectorwise.analyze import analyze
 from sectorwise.counting.request import Operation, Space
-from sectorwise.errors import ArgumentError, CountersForbiddenError, ReportError, UnknownDeviceError
+from sectorwise.errors import (
+    ArgumentError,
+    CountersForbiddenError,
+    DeviceRunError,
+    ProfilerError,
+    ReportError,
+    UnknownDeviceError,
+)
 from sectorwise.machine.execution import Certainty
 from sectorwise.report.verification import render
 from sectorwise.verify import run as story
@@ -218,6 +225,45 @@ def test_buffers_that_are_not_known_are_not_compared(
     assert note.startswith("buffers are not compared, since ")
     assert words[doubt] in note
     assert note.split()[-1] in render(result)
+
+
+@pytest.mark.parametrize("refusal", [ProfilerError, CountersForbiddenError])
+def test_a_launch_that_fails_on_the_gpu_is_told_in_the_words_of_the_driver(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, refusal: type[ProfilerError]
+) -> None:
+    """The profiler says `LaunchFailed` alone; what was executed here knows the line and the lane."""
+    source = tmp_path / "wild.cu"
+    source.write_text('extern "C" __global__ void wild(float* out, long long n) { out[n + threadIdx.x] = 1.0f; }\n')
+    analysis = analyze(source, "wild<<<1, 32>>>(f32[32], 1000000000)", device="h200", keep_outputs=True)
+    forbid_counters(monkeypatch, tmp_path, analysis, wrong_bit=False)
+
+    def refuse(*_arguments: object) -> None:
+        raise refusal("LaunchFailed")
+
+    def fail(_command: object) -> None:
+        raise DeviceRunError("launch 0 (wild) failed on the GPU: CUDA_ERROR_ILLEGAL_ADDRESS")
+
+    monkeypatch.setattr(story, "profile", refuse)
+    monkeypatch.setattr(story, "_launch", fail)
+    with pytest.raises(DeviceRunError) as raised:
+        story.verify_here(lambda _device: analysis)
+    text = str(raised.value)
+    assert text.startswith("launch 0 (wild) failed on the GPU: CUDA_ERROR_ILLEGAL_ADDRESS; executed here: ")
+    assert "argument 0" in text
+
+
+def test_what_the_profiler_says_stands_where_the_launches_alone_succeed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, launch: str
+) -> None:
+    analysis = analyze(CUBIN, launch, device="h200", keep_outputs=True)
+    forbid_counters(monkeypatch, tmp_path, analysis, wrong_bit=False)
+
+    def refuse(*_arguments: object) -> None:
+        raise ProfilerError("made no report")
+
+    monkeypatch.setattr(story, "profile", refuse)
+    with pytest.raises(ProfilerError, match=r"^made no report$"):
+        story.verify_here(lambda _device: analysis)
 
 
 def test_launches_that_were_not_all_profiled_are_refused(launch: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from sectorwise.analysis.verification import VERIFICATION_SCHEMA, Verification
-from sectorwise.errors import CountersForbiddenError, DeviceRunError, ReportError
+from sectorwise.errors import CountersForbiddenError, DeviceRunError, ProfilerError, ReportError
 from sectorwise.launch.dtypes import ELEMENT_TYPES
 from sectorwise.machine.execution import Certainty
 from sectorwise.verify.compare import compare_launch
@@ -154,7 +154,11 @@ def _count(analysis: Analysis, profiler: Profiler, keep_report: Path | None, *, 
             notes = (f"no counter was read; outputs and times are compared alone: {error}",)
             outputs = True
             write_plan(folder, launches, repeats=_TIMED_LAUNCHES, keep_outputs=outputs)
-            _launch(command)
+            _launch_alone(analysis, command)
+        except ProfilerError:
+            # Where the launches themselves fail, the driver says more of it than the profiler does.
+            _launch_alone(analysis, command)
+            raise
         result = _read_result(folder)
         times_ns = tuple(float(np.median(times)) for times in result["times_ns"])
         compared = tuple(
@@ -179,6 +183,20 @@ def _launch(command: list[str]) -> None:
     if done.returncode:
         said = done.stderr.strip().removeprefix("error: ")
         raise DeviceRunError(said or f"the launches ended with status {done.returncode}")
+
+
+def _launch_alone(analysis: Analysis, command: list[str]) -> None:
+    """Make the launches without the profiler.
+
+    Raises:
+        DeviceRunError: a launch failed; the text has the driver's word, and the first fault that was seen here.
+    """
+    try:
+        _launch(command)
+    except DeviceRunError as error:
+        faults = [fault.message for kernel in analysis.kernels for fault in kernel.faults]
+        seen = f"; executed here: {faults[0]}" if faults else ""
+        raise DeviceRunError(f"{error}{seen}") from None
 
 
 def _read_result(folder: Path) -> dict[str, Any]:
