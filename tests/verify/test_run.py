@@ -220,8 +220,9 @@ def test_buffers_that_are_not_known_are_not_compared(
     result = story.verify_here(lambda _device: analysis)
     (compared,) = result.kernels
     assert (result.passes, compared.outputs) == (True, None)
-    (note,) = compared.notes
-    words = {"unknown": "HGMMA: its results are unknown", "sampled": "a sample of the blocks", "order": "the order in"}
+    *reasons, note = compared.notes
+    assert reasons == (["HGMMA: its results are unknown"] if doubt == "unknown" else [])
+    words = {"unknown": "not all values are known", "sampled": "a sample of the blocks", "order": "the order in"}
     assert note.startswith("buffers are not compared, since ")
     assert words[doubt] in note
     assert note.split()[-1] in render(result)
@@ -264,6 +265,20 @@ def test_what_the_profiler_says_stands_where_the_launches_alone_succeed(
     monkeypatch.setattr(story, "profile", refuse)
     with pytest.raises(ProfilerError, match=r"^made no report$"):
         story.verify_here(lambda _device: analysis)
+
+
+def test_a_total_that_is_unknown_in_part_says_so_and_why(monkeypatch: pytest.MonkeyPatch, launch: str) -> None:
+    analysis = analyze(CUBIN, launch, device="h200")
+    (kernel,) = analysis.kernels
+    limitation = LimitationReport(site=None, offset="0x0100", location=None, because="HGMMA: its reads are not counted")
+    kernel = replace(kernel, limitations=(limitation, limitation))
+    monkeypatch.setattr(story, "read_apart", lambda _path: make_profile({"shared_load_wavefronts": 300_000}))
+    result = story.verify_report(lambda _device: replace(analysis, kernels=(kernel,)), Path("there.ncu-rep"))
+    lines = render(result).splitlines()
+    row = next(line for line in lines if line.strip().startswith("shared_load_wavefronts"))
+    assert row.split()[-5:] == ["+37,856", "pipe", "unknown", "in", "part"]
+    assert [line for line in lines if "HGMMA" in line] == ["  note: HGMMA: its reads are not counted"]
+    assert result.passes
 
 
 def test_launches_that_were_not_all_profiled_are_refused(launch: str) -> None:

@@ -140,7 +140,9 @@ def _write_difference(quantity: Quantity) -> str:
 def _write_certainty(quantity: Quantity) -> str:
     if quantity.verdict is Verdict.NOISE:
         return " noise"
-    if quantity.certainty in {Certainty.EXACT, None}:
+    if quantity.certainty is None:
+        return " unknown in part" if quantity.verdict is Verdict.INEXACT else ""
+    if quantity.certainty is Certainty.EXACT:
         return ""
     return f" {quantity.certainty}".replace("_", " ")
 

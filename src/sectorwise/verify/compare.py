@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sectorwise.verify.counters import Counter
 
 _ORDER: Final = tuple(Certainty)
+_MOST_REASONS: Final = 3
 _SPACES: Final = {
     Reach.GLOBAL: {Space.GLOBAL, Space.GENERIC},
     Reach.SHARED: {Space.SHARED, Space.GENERIC},
@@ -48,7 +49,15 @@ def compare_launch(
         time_ns=None if counted is None else counted.time_ns,
         estimate_ns=None if predicted.time is None else predicted.time.estimate_ns,
         least_ns=predicted.roofline.least_ns,
+        notes=_note_limitations(predicted),
     )
+
+
+def _note_limitations(predicted: KernelAnalysis) -> tuple[str, ...]:
+    """What is not known of the launch, each reason once: totals that it may change are not predicted exactly."""
+    reasons = list(dict.fromkeys(limitation.because for limitation in predicted.limitations))
+    more = (f"and {len(reasons) - _MOST_REASONS} reasons more",) if len(reasons) > _MOST_REASONS else ()
+    return (*reasons[:_MOST_REASONS], *more)
 
 
 def pair_sites(

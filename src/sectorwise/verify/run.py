@@ -114,7 +114,7 @@ def verify_here(
         compared = compare_launch(kernel, launch, counted.outputs[number])
         doubt = doubt_outputs(kernel) if outputs or counted.profile is None else None
         time_ns = counted.times_ns[number] if compared.time_ns is None else compared.time_ns
-        kernels.append(replace(compared, time_ns=time_ns, notes=() if doubt is None else (doubt,)))
+        kernels.append(replace(compared, time_ns=time_ns, notes=(*compared.notes, *((doubt,) if doubt else ()))))
     return Verification(
         schema=VERIFICATION_SCHEMA,
         tool=analysis.tool,
@@ -210,7 +210,7 @@ def _read_result(folder: Path) -> dict[str, Any]:
 def doubt_outputs(kernel: KernelAnalysis) -> str | None:
     """Why what the launch was executed to leave in memory need not be what a GPU leaves; None where it has to be."""
     if kernel.limitations:
-        return f"buffers are not compared, since values are not known: {kernel.limitations[0].because}"
+        return "buffers are not compared, since not all values are known"
     if kernel.coverage.certainty is Certainty.SAMPLED:
         return "buffers are not compared, since a sample of the blocks was executed"
     if any(site.certainty is Certainty.SCHEDULE_DEPENDENT for site in kernel.sites):
