@@ -218,7 +218,7 @@ def close_site(counter: SiteCounter, unknown_because: str | None) -> Site:
 
 
 def _count_silent(counter: SiteCounter, requests: int) -> int:
-    """Issues without a lane that accesses memory; none of generic accesses, whose parts are counted, and unknown ones."""
+    """Issues without a lane that accesses memory; none of unknown accesses, and of generic ones, whose parts count."""
     if counter.unknown or counter.access.space is Space.GENERIC:
         return 0
     return max(0, counter.executed - requests)
