@@ -24,6 +24,7 @@ _HEAD: Final = """| kernels | launches | instructions | equal | not equal | buff
 |---|---|---|---|---|---|"""
 _SHOWN: Final = ("noise", "inexact", "different")
 _WORDS: Final = {"noise": "noise", "inexact": "not exact", "different": "wrong"}
+_KEPT: Final = ("name", "verdict", "predicted", "counted", "certainty")
 
 
 def condense_launch(kernel: Json, *, rows: bool) -> Json:
@@ -47,7 +48,7 @@ def condense_launch(kernel: Json, *, rows: bool) -> Json:
         "instructions": len(kernel["sites"]),
         "verdicts": dict(sorted(verdicts.items())),
         "not_equal": [
-            {"at": place, **{name: quantity[name] for name in ("name", "verdict", "predicted", "counted")}}
+            {"at": place, **{name: quantity[name] for name in _KEPT}}
             for place, quantity in quantities
             if quantity["verdict"] in _SHOWN
         ],
@@ -103,18 +104,16 @@ def write_row(run: Json) -> str:
 
 
 def write_rest(launches: list[Json], verdicts: Counter[str]) -> str:
-    """What is not equal, and why that proves nothing, if it does not."""
-    parts = []
-    for verdict in _SHOWN:
-        found = [(launch["kernel"], each) for launch in launches for each in launch["not_equal"]]
-        listed = [(kernel, each) for kernel, each in found if each["verdict"] == verdict]
-        texts = [
-            f"`{each['name']}` of `{kernel}`, {each['counted']:,} for {each['predicted']:,}"
-            for kernel, each in listed[:2]
-        ]
-        more = f" and {len(listed) - 2} more" if len(listed) > len(texts) else ""
-        if listed:
-            parts.append(f"{len(listed)}, {_WORDS[verdict]}: {'; '.join(texts)}{more}")
+    """What is not equal, and why that proves nothing, if it does not; the first of each kind as an example."""
+    kinds: dict[str, list[str]] = defaultdict(list)
+    for launch in launches:
+        for each in launch["not_equal"]:
+            is_partial = each["verdict"] == "inexact" and each["certainty"] is None
+            kind = "unknown in part" if is_partial else _WORDS[each["verdict"]]
+            kinds[kind].append(f"`{each['name']}` of `{launch['kernel']}`, {each['counted']:,} for {each['predicted']:,}")
+    parts = [
+        f"{len(texts)}, {kind}: {'' if len(texts) == 1 else 'as '}{texts[0]}" for kind, texts in sorted(kinds.items())
+    ]
     if verdicts["not_predicted"]:
         parts.append(f"{verdicts['not_predicted']} not predicted")
     return "; ".join(parts) or "0"
@@ -125,8 +124,10 @@ def write_buffers(launches: list[Json]) -> str:
     compared = sum(launch["buffers"] or 0 for launch in launches)
     differing = sum(launch["buffers_differing"] for launch in launches)
     rounded = sum(launch["buffers_rounded"] for launch in launches)
+    unknown = sum(launch["buffers"] is None for launch in launches)
     words = f"{differing} of {compared} differ" if differing else f"all {compared} equal"
-    return words + (f", {rounded} within rounding" if rounded else "")
+    words += f", {rounded} within rounding" if rounded else ""
+    return words + (f"; of {unknown} launches not known" if unknown else "")
 
 
 def replace_table(page: str, table: str) -> str:
