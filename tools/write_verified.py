@@ -110,7 +110,9 @@ def write_rest(launches: list[Json], verdicts: Counter[str]) -> str:
         for each in launch["not_equal"]:
             is_partial = each["verdict"] == "inexact" and each["certainty"] is None
             kind = "unknown in part" if is_partial else _WORDS[each["verdict"]]
-            kinds[kind].append(f"`{each['name']}` of `{launch['kernel']}`, {each['counted']:,} for {each['predicted']:,}")
+            kinds[kind].append(
+                f"`{each['name']}` of `{launch['kernel']}`, {each['counted']:,} for {each['predicted']:,}"
+            )
     parts = [
         f"{len(texts)}, {kind}: {'' if len(texts) == 1 else 'as '}{texts[0]}" for kind, texts in sorted(kinds.items())
     ]

@@ -1,6 +1,6 @@
 """What shuffles give of lanes that do not take part: an H200 left these words, on 30 November 2026 (driver 580.159.04).
 
-PTX leaves it open. CUDA's sample `reduction` rests on it: in `reduce7` eight lanes add up what sixteen further ones give.
+PTX leaves it open. CUDA's sample `reduction` rests on it: in `reduce7` eight lanes add up what 16 lanes further on give.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ KERNEL(never_there) { BEGIN(true); SHUFFLE("down", 16, mask); END; }
 
 FEW = range(8)
 GIVEN = {
-    "down": {lane: (8, 1) for lane in FEW},
-    "to_index": {lane: (8, 1) for lane in FEW},
+    "down": dict.fromkeys(FEW, (8, 1)),
+    "to_index": dict.fromkeys(FEW, (8, 1)),
     "to_indices": {lane: (1008 + 9 * lane if lane < 3 else 8, 1) for lane in FEW},
-    "across": {lane: (8, 1) for lane in FEW},
+    "across": dict.fromkeys(FEW, (8, 1)),
     "up": {lane: (1008 + 3 * lane, 0) for lane in range(8, 32)},
-    "ended": {lane: (8, 1) for lane in FEW},
+    "ended": dict.fromkeys(FEW, (8, 1)),
     "never_there": {
         **{lane: (1072 + 3 * lane, 1) for lane in FEW},
-        **{lane: (24, 1) for lane in range(8, 16)},
+        **dict.fromkeys(range(8, 16), (24, 1)),
         **{lane: (1024 + 3 * lane, 0) for lane in range(16, 24)},
     },
 }
