@@ -1,6 +1,6 @@
-"""What shuffles give of lanes that do not take part: an H200 left these words, on 30 November 2026 (driver 580.159.04).
+"""What shuffles give of lanes that do not take part: words that an H200 left, 30 November 2026 (driver 580.159.04).
 
-PTX leaves it open. CUDA's sample `reduction` rests on it: in `reduce7` eight lanes add up what 16 lanes further on give.
+PTX leaves it open. CUDA's sample `reduction` rests on it: eight lanes of `reduce7` add up what lanes 16 further on give.
 """
 
 from __future__ import annotations

@@ -122,7 +122,9 @@ def test_sectors_that_the_profiler_loses_of_some_copies_are_noise(predicate: str
     )
     text = f"LDGSTS.E.BYPASS.128 [R11], desc[UR28][R22.64], {predicate}"
     mine = (replace(kernel.sites[0], sass=text), *kernel.sites[1:])
-    lost = replace(launch.sites[0], sass=text, sectors=kernel.sites[0].sectors - 16)
+    sectors = launch.sites[0].sectors
+    assert sectors is not None
+    lost = replace(launch.sites[0], sass=text, sectors=sectors - 16)
     compared = compare_launch(replace(kernel, sites=mine), replace(launch, sites=(lost, *launch.sites[1:])))
     unequal = [each for each in compared.quantities if each.verdict is not Verdict.EQUAL]
     assert [(each.name, each.difference, each.verdict) for each in unequal] == [
