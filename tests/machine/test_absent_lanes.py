@@ -1,6 +1,6 @@
 """What shuffles give of lanes that do not take part: words that an H200 left, 30 November 2026 (driver 580.159.04).
 
-PTX leaves it open. CUDA's sample `reduction` rests on it: eight lanes of `reduce7` add up what lanes 16 further on give.
+PTX leaves it open. CUDA's sample `reduction` rests on it: eight lanes of `reduce7` add what lanes 16 further on give.
 """
 
 from __future__ import annotations
