@@ -90,7 +90,7 @@ def describe(launch: CapturedLaunch) -> Row:
         "kernel": launch.kernel,
         "outcome": "ok",
         "because": kernel.limitations[0].because[:160] if kernel.limitations else "",
-        "cubin": hashlib.sha256(launch.analysis.cubin).hexdigest()[:12],
+        "cubin": hashlib.sha256(kernel.cubin).hexdigest()[:12],
         "blocks": coverage.blocks_total,
         "certainty": str(coverage.certainty),
         "memory": coverage.sites,

@@ -144,7 +144,6 @@ def analyze(  # noqa: PLR0913 - the options of the main job
         source=path.as_posix(),
         kernels=tuple(drop_allowed(each, texts) for each in kernels),
         source_texts=texts,
-        cubin=compilation.cubin if len({job.compilation.cubin for job in jobs}) == 1 else b"",
     )
 
 
@@ -168,7 +167,8 @@ def _describe_all(
 
             findings = propose(Workshop(job.compilation.source_text, model.bound.launch, run, time), model, findings)
         name = cache(partial(name_file, compilation=job.compilation, source=job.source))
-        kernels.append(describe_kernel(model, findings, name, keep_outputs=keep_outputs))
+        described = describe_kernel(model, findings, name, keep_outputs=keep_outputs)
+        kernels.append(replace(described, cubin=job.compilation.cubin))
         texts |= read_texts(kernels[-1:], job.compilation, job.source)
     return kernels, texts
 

@@ -94,6 +94,22 @@ def test_launches_are_found_by_kernel_and_shape_in_their_order() -> None:
     assert again == (profile.launches[0], profile.launches[3])
 
 
+def test_of_several_builds_in_a_report_the_own_one_is_taken() -> None:
+    """As Triton makes them for the arguments of each launch: one name, one shape, other code."""
+    kernel = analyze_row(find_row("transpose", "k_copy"))
+    assert kernel.bound is not None
+    code = tuple(each.text for each in kernel.bound.kernel.instructions)
+    other = (code[0].replace("R1", "R3"), *code[1:])
+    assert find_difference(code, other) is not None
+    profile = profile_rows("k_copy", "k_copy", "k_copy", "k_copy")
+    built = tuple(
+        replace(launch, code=text, time_ns=float(number))
+        for number, (launch, text) in enumerate(zip(profile.launches, (other, code, other, code), strict=True))
+    )
+    paired = pair_launches([kernel, kernel, kernel], replace(profile, launches=built))
+    assert [launch.time_ns for launch in paired] == [1.0, 3.0, 3.0]
+
+
 def test_a_report_of_another_kernel_names_those_that_it_has() -> None:
     kernel = analyze_row(find_row("transpose", "k_copy"))
     with pytest.raises(ReportError, match=r"some\.ncu-rep has no launch of k_copy; it has k_tr_naive, k_tr_tile"):

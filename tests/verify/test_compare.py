@@ -110,6 +110,29 @@ def test_replays_raise_shared_wavefronts_without_failing_and_never_lower_them() 
     assert not less.passes
 
 
+@pytest.mark.parametrize(
+    ("predicate", "verdict"), [("P0", Verdict.NOISE), ("!P0", Verdict.NOISE), ("P2", Verdict.DIFFERENT)]
+)
+def test_sectors_that_the_profiler_loses_of_some_copies_are_noise(predicate: str, verdict: Verdict) -> None:
+    """Of copies around L1 that predicate 0 makes read or fill; of others none is lost."""
+    row = find_row("transpose", "k_copy")
+    kernel, launch = (
+        analyze_row(row),
+        make_launch(row, {"l2_theoretical_sectors": row.totals["l2_theoretical_sectors"] - 16}),
+    )
+    text = f"LDGSTS.E.BYPASS.128 [R11], desc[UR28][R22.64], {predicate}"
+    mine = (replace(kernel.sites[0], sass=text), *kernel.sites[1:])
+    sectors = launch.sites[0].sectors
+    assert sectors is not None
+    lost = replace(launch.sites[0], sass=text, sectors=sectors - 16)
+    compared = compare_launch(replace(kernel, sites=mine), replace(launch, sites=(lost, *launch.sites[1:])))
+    unequal = [each for each in compared.quantities if each.verdict is not Verdict.EQUAL]
+    assert [(each.name, each.difference, each.verdict) for each in unequal] == [
+        ("sectors", -16, verdict),
+        ("l2_theoretical_sectors", -16, verdict),
+    ]
+
+
 def test_an_instruction_that_only_the_profiler_lists_fails() -> None:
     row = find_row("transpose", "k_copy")
     kernel, launch = analyze_row(row), make_launch(row)

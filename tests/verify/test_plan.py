@@ -47,10 +47,18 @@ def bound(tmp_path_factory: pytest.TempPathFactory) -> BoundLaunch:
 
 
 def plan(bound: BoundLaunch, folder: Path) -> dict[str, Any]:
-    write_plan(folder, b"the cubin", [bound], repeats=1, keep_outputs=True)
+    write_plan(folder, [(b"the cubin", bound)], repeats=1, keep_outputs=True)
     (launch,) = json.loads((folder / PLAN_FILE).read_text())["launches"]
     assert isinstance(launch, dict)
     return launch
+
+
+def test_each_launch_has_its_cubin_and_a_cubin_is_written_once(bound: BoundLaunch, tmp_path: Path) -> None:
+    launches = [(b"one", bound), (b"other", bound), (b"one", bound)]
+    path = write_plan(tmp_path, launches, repeats=1, keep_outputs=False)
+    files = [launch["cubin"] for launch in json.loads(path.read_text())["launches"]]
+    assert [(tmp_path / name).read_bytes() for name in files] == [b"one", b"other", b"one"]
+    assert len(list(tmp_path.glob("*.cubin"))) == 2
 
 
 def test_parameters_filled_with_the_same_addresses_are_the_bytes_that_were_executed(

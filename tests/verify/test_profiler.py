@@ -137,6 +137,15 @@ def test_options_of_a_run_are_refused_beside_a_report(capsys: pytest.CaptureFixt
     assert "--outputs, --ncu and --keep-report are for launches on this machine" in outcome.err
 
 
+def test_a_report_is_kept_only_where_the_profiler_would_leave_it(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for kept, words in {"kept": "files that end in .ncu-rep", "nowhere/kept.ncu-rep": "there is no folder"}.items():
+        outcome = run(capsys, "verify", tmp_path / "a.cu", "--keep-report", tmp_path / kept)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert words in " ".join(outcome.err.split())
+
+
 def test_a_reader_that_crashes_or_refuses_takes_nothing_along(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The module that reads reports is replaced by one that ends its process, as the real one did on a GPU machine."""
     path = tmp_path / "some.ncu-rep"

@@ -73,8 +73,27 @@ def test_every_number_of_the_reports_is_equal(
         outcome = run(capsys, "verify", source, *launches, "--report", report_of(name))
         assert (outcome.code, outcome.err) == (0, "")
         assert outcome.out.splitlines()[-1] == (
-            f"all {quantities} quantities of {sites} memory instructions and 2 launches are equal"
+            f"all {quantities} quantities of {sites} memory instructions in 2 launches are equal"
         )
+
+
+def test_instructions_that_are_alike_stand_in_one_row_with_their_sum(capsys: pytest.CaptureFixture[str]) -> None:
+    """Four loads of 128 warps each, as `check` shows them: 32 passes where one would do."""
+    arguments = (
+        "verify",
+        report_of("transpose"),
+        "--launches",
+        FOLDER / "transpose.json",
+        "--kernel",
+        "transpose_tile",
+    )
+    lines = run(capsys, *arguments).out.splitlines()
+    place = next(number for number, line in enumerate(lines) if "shared load" in line)
+    assert [line.split()[-4:] for line in lines[place : place + 3]] == [
+        ["executed", "512", "512", "="],
+        ["wavefronts", "16,384", "16,384", "="],
+        ["wavefronts_ideal", "512", "512", "="],
+    ]
 
 
 def test_requests_without_an_active_lane_are_none_for_the_pipe(capsys: pytest.CaptureFixture[str]) -> None:

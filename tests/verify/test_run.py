@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from sectorwise.analysis.data import LimitationReport
 from sectorwise.analysis.profile import PROFILE_SCHEMA, Profile
 from sectorwise.analyze import analyze
-from sectorwise.errors import CountersForbiddenError, ReportError, UnknownDeviceError
+from sectorwise.counting.request import Operation, Space
+from sectorwise.errors import (
+    ArgumentError,
+    CountersForbiddenError,
+    DeviceRunError,
+    ProfilerError,
+    ReportError,
+    UnknownDeviceError,
+)
+from sectorwise.machine.execution import Certainty
+from sectorwise.report.verification import render
 from sectorwise.verify import run as story
-from sectorwise.verify.devices import find_device
+from sectorwise.verify.devices import COMPARED, choose_device, find_device, warn_of_architecture
 from sectorwise.verify.driver import Gpu
 from sectorwise.verify.plan import RESULT_FILE, name_output
 from sectorwise.verify.profiler import Profiler
@@ -52,7 +65,7 @@ def test_an_equal_report_passes(
     outcome = run(capsys, "verify", CUBIN, "--launch", launch, "--report", "there.ncu-rep")
     assert (outcome.code, outcome.err) == (0, "")
     assert "counted on NVIDIA H200 by there.ncu-rep" in outcome.out
-    assert "memory instructions and 1 launches are equal" in outcome.out
+    assert "memory instructions in 1 launch are equal" in outcome.out
     assert "!" not in outcome.out.replace("; ! marks", "")
     row = next(line for line in outcome.out.splitlines() if " shared_wavefronts " in line)
     assert row.split() == ["shared_wavefronts", "270,336", "270,336", "=", "source"]
@@ -91,15 +104,40 @@ def test_the_document_has_every_number(
     assert len(kernel["sites"]) == len(find_row("transpose", "k_tr_tile").instructions)
 
 
-def test_a_report_of_another_architecture_says_that_rules_were_never_compared_there() -> None:
+def test_a_gpu_that_is_not_known_has_one_that_stands_for_it() -> None:
     spec, notes = find_device("NVIDIA H200", (9, 0))
     assert (spec.id, notes) == ("h200-sxm", ())
     spec, notes = find_device("NVIDIA GeForce RTX 3070", (8, 6))
     assert spec.compute_capability == (8, 6)
     assert "is not among the known devices" in notes[0]
-    assert "of 8.6 not or hardly" in notes[1]
     with pytest.raises(UnknownDeviceError, match=r"'NVIDIA Z' of compute capability 17\.3.*--device"):
         find_device("NVIDIA Z", (17, 3))
+
+
+def test_what_was_never_verified_on_an_architecture_is_said() -> None:
+    load, copy = (Space.GLOBAL, Operation.LOAD, 8), (Space.GLOBAL, Operation.ASYNC_COPY, 16)
+    assert warn_of_architecture((9, 0), {copy}) == ()
+    (note,) = warn_of_architecture((8, 6), {load})
+    assert "of 8.6 in 15 launches of public reports: a difference may be" in note
+    (note,) = warn_of_architecture((8, 6), {load, copy, (Space.SHARED, Operation.LOAD, 4)})
+    assert ", none with a global async copy of 16 B, shared load of 4 B: a difference may be" in note
+    (note,) = warn_of_architecture((12, 0), {load})
+    assert "compute capability 9.0 throughout, with none of 12.0: a difference may be" in note
+
+
+def test_the_page_counts_the_launches_of_public_reports_as_the_note_does() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "verify.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| .* \| .* \((\d)\.(\d)\) \| (\d+), \d+ \|", page, re.MULTILINE)
+    launches: Counter[tuple[int, int]] = Counter()
+    for major, minor, number in rows:
+        launches[int(major), int(minor)] += int(number)
+    assert launches == {capability: each.launches for capability, each in COMPARED.items()}
+
+
+def test_a_device_of_another_architecture_than_the_one_that_counts_is_refused() -> None:
+    assert choose_device("NVIDIA H200", (9, 0), "h100") == ("h100", ())
+    with pytest.raises(ArgumentError, match=r"--device a100: .* has compute capability 8\.0, but NVIDIA H200, .* 9\.0"):
+        choose_device("NVIDIA H200", (9, 0), "a100")
 
 
 @pytest.mark.parametrize(
@@ -129,29 +167,118 @@ def play_gpu(folder: Path, analysis: Analysis, *, wrong_bit: bool) -> None:
     (folder / RESULT_FILE).write_text(json.dumps(result))
 
 
-@pytest.mark.parametrize("wrong_bit", [False, True])
-def test_where_counters_are_forbidden_outputs_and_times_are_compared(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, launch: str, *, wrong_bit: bool
-) -> None:
-    analysis = analyze(CUBIN, launch, device="h200", keep_outputs=True)
+def forbid_counters(monkeypatch: pytest.MonkeyPatch, folder: Path, analysis: Analysis, *, wrong_bit: bool) -> None:
+    """A machine with a GPU whose counters may not be read, and which computes what was executed, but for a bit."""
 
     def refuse(*_arguments: object) -> None:
         raise CountersForbiddenError("no permission")
 
     monkeypatch.setattr(story, "open_driver", lambda: None)
     monkeypatch.setattr(story, "describe_gpu", lambda _driver: Gpu("NVIDIA H200", (9, 0), "CUDA 13.0"))
-    monkeypatch.setattr(story, "find_profiler", lambda _ncu: Profiler(tmp_path / "ncu", (2025, 3, 1)))
+    monkeypatch.setattr(story, "find_profiler", lambda _ncu: Profiler(folder / "ncu", (2025, 3, 1)))
     monkeypatch.setattr(story, "profile", refuse)
     monkeypatch.setattr(story, "_launch", lambda command: play_gpu(Path(command[-1]), analysis, wrong_bit=wrong_bit))
+
+
+@pytest.mark.parametrize("wrong_bit", [False, True])
+def test_where_counters_are_forbidden_outputs_and_times_are_compared(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, launch: str, *, wrong_bit: bool
+) -> None:
+    analysis = analyze(CUBIN, launch, device="h200", keep_outputs=True)
+    forbid_counters(monkeypatch, tmp_path, analysis, wrong_bit=wrong_bit)
     result = story.verify_here(lambda _device: analysis)
     (kernel,) = result.kernels
     assert "no counter was read; outputs and times are compared alone: no permission" in result.notes
-    assert (kernel.sites, kernel.totals, kernel.time_ns) == ((), (), 2000.0)
+    assert (kernel.sites, kernel.totals, kernel.time_ns, kernel.notes) == ((), (), 2000.0, ())
     assert kernel.outputs is not None
     assert [output.differing for output in kernel.outputs] == [0, int(wrong_bit)]
     assert result.passes is not wrong_bit
     if wrong_bit:
         assert kernel.outputs[1].first == 77
+
+
+@pytest.mark.parametrize("doubt", ["unknown", "sampled", "order"])
+def test_buffers_that_are_not_known_are_not_compared(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, launch: str, doubt: str
+) -> None:
+    """The GPU leaves another bit, which proves nothing where what was executed is not what has to be there."""
+    analysis = analyze(CUBIN, launch, device="h200", keep_outputs=True)
+    (kernel,) = analysis.kernels
+    match doubt:
+        case "unknown":
+            limitation = LimitationReport(
+                site=None, offset="0x0100", location=None, because="HGMMA: its results are unknown"
+            )
+            kernel = replace(kernel, limitations=(limitation,))
+        case "sampled":
+            kernel = replace(kernel, coverage=replace(kernel.coverage, certainty=Certainty.SAMPLED))
+        case _:
+            site = replace(kernel.sites[0], certainty=Certainty.SCHEDULE_DEPENDENT)
+            kernel = replace(kernel, sites=(site, *kernel.sites[1:]))
+    analysis = replace(analysis, kernels=(kernel,))
+    forbid_counters(monkeypatch, tmp_path, analysis, wrong_bit=True)
+    result = story.verify_here(lambda _device: analysis)
+    (compared,) = result.kernels
+    assert (result.passes, compared.outputs) == (True, None)
+    *reasons, note = compared.notes
+    assert reasons == (["HGMMA: its results are unknown"] if doubt == "unknown" else [])
+    words = {"unknown": "not all values are known", "sampled": "a sample of the blocks", "order": "the order in"}
+    assert note.startswith("buffers are not compared, since ")
+    assert words[doubt] in note
+    assert note.split()[-1] in render(result)
+
+
+@pytest.mark.parametrize("refusal", [ProfilerError, CountersForbiddenError])
+def test_a_launch_that_fails_on_the_gpu_is_told_in_the_words_of_the_driver(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, refusal: type[ProfilerError]
+) -> None:
+    """The profiler says `LaunchFailed` alone; what was executed here knows the line and the lane."""
+    source = tmp_path / "wild.cu"
+    source.write_text('extern "C" __global__ void wild(float* out, long long n) { out[n + threadIdx.x] = 1.0f; }\n')
+    analysis = analyze(source, "wild<<<1, 32>>>(f32[32], 1000000000)", device="h200", keep_outputs=True)
+    forbid_counters(monkeypatch, tmp_path, analysis, wrong_bit=False)
+
+    def refuse(*_arguments: object) -> None:
+        raise refusal("LaunchFailed")
+
+    def fail(_command: object) -> None:
+        raise DeviceRunError("launch 0 (wild) failed on the GPU: CUDA_ERROR_ILLEGAL_ADDRESS")
+
+    monkeypatch.setattr(story, "profile", refuse)
+    monkeypatch.setattr(story, "_launch", fail)
+    with pytest.raises(DeviceRunError) as raised:
+        story.verify_here(lambda _device: analysis)
+    text = str(raised.value)
+    assert text.startswith("launch 0 (wild) failed on the GPU: CUDA_ERROR_ILLEGAL_ADDRESS; executed here: ")
+    assert "argument 0" in text
+
+
+def test_what_the_profiler_says_stands_where_the_launches_alone_succeed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, launch: str
+) -> None:
+    analysis = analyze(CUBIN, launch, device="h200", keep_outputs=True)
+    forbid_counters(monkeypatch, tmp_path, analysis, wrong_bit=False)
+
+    def refuse(*_arguments: object) -> None:
+        raise ProfilerError("made no report")
+
+    monkeypatch.setattr(story, "profile", refuse)
+    with pytest.raises(ProfilerError, match=r"^made no report$"):
+        story.verify_here(lambda _device: analysis)
+
+
+def test_a_total_that_is_unknown_in_part_says_so_and_why(monkeypatch: pytest.MonkeyPatch, launch: str) -> None:
+    analysis = analyze(CUBIN, launch, device="h200")
+    (kernel,) = analysis.kernels
+    limitation = LimitationReport(site=None, offset="0x0100", location=None, because="HGMMA: its reads are not counted")
+    kernel = replace(kernel, limitations=(limitation, limitation))
+    monkeypatch.setattr(story, "read_apart", lambda _path: make_profile({"shared_load_wavefronts": 300_000}))
+    result = story.verify_report(lambda _device: replace(analysis, kernels=(kernel,)), Path("there.ncu-rep"))
+    lines = render(result).splitlines()
+    row = next(line for line in lines if line.strip().startswith("shared_load_wavefronts"))
+    assert row.split()[-5:] == ["+37,856", "pipe", "unknown", "in", "part"]
+    assert [line for line in lines if "HGMMA" in line] == ["  note: HGMMA: its reads are not counted"]
+    assert result.passes
 
 
 def test_launches_that_were_not_all_profiled_are_refused(launch: str) -> None:

@@ -344,7 +344,8 @@ class KernelAnalysis:
     """All that is known of one launch of one kernel; what is not computed yet is None.
 
     `instructions` is the whole code. `outputs` has the buffers after the launch, in order of the arguments, where they
-    were asked for; `bound` is what was executed: the kernel's code, the launch, and where everything lay in memory.
+    were asked for; `bound` is what was executed: the kernel's code, the launch, and where everything lay in memory;
+    `cubin` is the machine code that the kernel was taken from.
     """
 
     name: str
@@ -366,6 +367,7 @@ class KernelAnalysis:
     instructions: tuple[InstructionUse, ...] = field(default=(), compare=False, repr=False, metadata=_KEPT_HERE)
     outputs: tuple[Output, ...] | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
     bound: BoundLaunch | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
+    cubin: bytes = field(default=b"", compare=False, repr=False, metadata=_KEPT_HERE)
 
     def _repr_html_(self) -> str:
         return str(show("write_kernel", self))
@@ -376,8 +378,7 @@ class Analysis:
     """The result of `sectorwise.analyze`: a device and one entry for each launch.
 
     `source` is the file as it was named; `source_texts` has the text of each source file that could be read, by the
-    name that locations use; `cubin` is the machine code that was executed, empty where launches are of
-    different cubins.
+    name that locations use.
     """
 
     schema: str
@@ -386,7 +387,6 @@ class Analysis:
     source: str
     kernels: tuple[KernelAnalysis, ...]
     source_texts: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
-    cubin: bytes = field(default=b"", compare=False, repr=False, metadata=_KEPT_HERE)
 
     @property
     def plot(self) -> Any:  # noqa: ANN401 - `report.plots.Plots`, a layer above

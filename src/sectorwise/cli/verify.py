@@ -76,11 +76,11 @@ def verify(
     output: Path | None,
     step_limit: int,
 ) -> None:
-    """Lay the counters of a GPU beside those that were predicted for SOURCE (.cu, .ptx, .cubin or .ncu-rep).
+    """Lay the counters of a GPU beside those that were predicted for SOURCE (.cu, .py, .ptx, .cubin or .ncu-rep).
 
     The launches run on the GPU of this machine under Nsight Compute, or are looked for in a report that was made
     elsewhere (--report). A report as SOURCE is compared with itself: the code in it is executed. Exits with 1 where a
-    number that is exact differs from a counter without noise.
+    number that is exact differs from a counter without noise, with 2 where nothing could be compared.
     """
     if report is None and source.suffix == REPORT_SUFFIX:
         report = source
@@ -88,6 +88,8 @@ def verify(
         raise ArgumentError(
             "--outputs, --ncu and --keep-report are for launches on this machine; a report has counters"
         )
+    if keep_report is not None:
+        _check_kept(keep_report)
     if report is not None and not (notations or files):
         require_launches(source, report)
 
@@ -112,6 +114,14 @@ def verify(
     write_text(_FORMAT[form](result, describe_page(sys.stdout) if output is None else Page()), output)
     if not result.passes:
         raise click.exceptions.Exit(EXIT_DIFFERENT)
+
+
+def _check_kept(path: Path) -> None:
+    """Raise where the profiler would leave its report elsewhere, or nowhere: that would show at the very end."""
+    if path.suffix != REPORT_SUFFIX:
+        raise ArgumentError(f"--keep-report {path}: the profiler writes files that end in {REPORT_SUFFIX}")
+    if not path.parent.is_dir():
+        raise ArgumentError(f"--keep-report {path}: there is no folder {path.parent}")
 
 
 def require_launches(source: Path, report: Path) -> None:

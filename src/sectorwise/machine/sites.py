@@ -64,7 +64,7 @@ class _Kept:
 class SiteCounter:
     """Running counts of one memory instruction.
 
-    `sums` are in the order of the fields of `Counts`, then requests that have an active lane.
+    `sums` are in the order of the fields of `Counts`, then requests that have a lane that accesses memory.
     `doubts` is all that was uncertain about its addresses, its guard and the way to it; `unknown` says that some
     requests are not in the counts, `sampled` that some blocks stand for others without a proof; `met` is what it met
     that CUDA leaves undefined (`encounters`).
@@ -225,7 +225,7 @@ def close_site(counter: SiteCounter, unknown_because: str | None) -> Site:
 
 
 def _count_silent(counter: SiteCounter, requests: int) -> int:
-    """Issues without an active lane; of generic accesses, whose parts are counted each, and of unknown ones none."""
+    """Issues without a lane that accesses memory; none of unknown accesses, and of generic ones, whose parts count."""
     if counter.unknown or counter.access.space is Space.GENERIC:
         return 0
     return max(0, counter.executed - requests)
@@ -350,7 +350,8 @@ def _count(counter: SiteCounter, keys: Keys, parts: Parts) -> npt.NDArray[np.int
 
 
 def _count_keys(counter: SiteCounter, keys: Keys, parts: Parts) -> npt.NDArray[np.int64]:
-    counts = count_requests(_restore_requests(counter, keys, parts))
+    requests = _restore_requests(counter, keys, parts)
+    counts = count_requests(requests)
     counter.modelled |= not counts.exact
     fields = (
         counts.sectors,
@@ -361,9 +362,15 @@ def _count_keys(counter: SiteCounter, keys: Keys, parts: Parts) -> npt.NDArray[n
         counts.wavefronts_hardware,
         counts.sectors_local,
         counts.sectors_hardware,
-        (keys[:, 0] != 0).astype(np.int64),
+        _find_requesting(requests).astype(np.int64),
     )
     return np.stack(fields, axis=1)
+
+
+def _find_requesting(requests: Requests) -> npt.NDArray[np.bool_]:
+    """Whether a lane accesses memory, `[rows]`: one that only fills zeros in shared memory loads nothing."""
+    lanes = requests.mask if requests.source_bytes is None else requests.mask & (requests.source_bytes > 0)
+    return np.asarray(lanes.any(axis=1))
 
 
 def _restore_requests(counter: SiteCounter, keys: Keys, parts: Parts) -> Requests:

@@ -114,8 +114,9 @@ def _reaches_local(site: Site) -> bool:
 def _count_requests(sites: Iterable[Site]) -> int:
     """Requests to global memory.
 
-    An issue without an active lane makes none (measured: tests/verify/reduction.ncu-rep), nor does a generic
-    instruction whose lanes all go elsewhere (family spaces).
+    An issue without an active lane makes none (measured: tests/verify/reduction.ncu-rep), nor does a copy whose lanes
+    all fill zeros (tile_bypass_filled_*, tile_through_filled_*), or a generic instruction whose lanes all go elsewhere
+    (family spaces).
     """
     return sum(
         site.executed - site.silent

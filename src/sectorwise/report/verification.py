@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.analysis.verification import Verdict, View
@@ -98,12 +99,20 @@ def _write_site(site: SiteComparison, number: int, page: Page) -> Iterator[str]:
     line = site.offset if site.location is None else str(site.location.line)
     times = tidy(page, f" ×{number}") if number > 1 else ""  # noqa: RUF001 - the sign is meant
     access = f"{site.space} {site.operation}".replace("_", " ") + times
-    for quantity in site.quantities:
+    for one in site.quantities:
+        quantity = _multiply(one, number)
         start = f"{line:>5}  {access:<23}{quantity.name:<16}"
         row = f"{_write_count(quantity.predicted):>12}{_write_count(quantity.counted):>12}"
         row += f"{_write_difference(quantity):>12}"
         yield paint(page, _ROLES[quantity.verdict], _mark(quantity, start + row + _write_certainty(quantity)))
         line = access = ""
+
+
+def _multiply(quantity: Quantity, number: int) -> Quantity:
+    """What so many instructions that are alike come to, as `check` shows them."""
+    counts = (quantity.predicted, quantity.counted, quantity.difference)
+    predicted, counted, difference = (None if count is None else count * number for count in counts)
+    return replace(quantity, predicted=predicted, counted=counted, difference=difference)
 
 
 def _write_total(total: Quantity, page: Page) -> Iterator[str]:
@@ -131,7 +140,9 @@ def _write_difference(quantity: Quantity) -> str:
 def _write_certainty(quantity: Quantity) -> str:
     if quantity.verdict is Verdict.NOISE:
         return " noise"
-    if quantity.certainty in {Certainty.EXACT, None}:
+    if quantity.certainty is None:
+        return " unknown in part" if quantity.verdict is Verdict.INEXACT else ""
+    if quantity.certainty is Certainty.EXACT:
         return ""
     return f" {quantity.certainty}".replace("_", " ")
 
@@ -167,6 +178,11 @@ def _write_verdict(verification: Verification, page: Page) -> Iterator[str]:
         yield from (paint(page, role, part) for part in fold(page, line))
 
 
+def _count(number: int, noun: str) -> str:
+    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{ending}"
+
+
 def summarise(verification: Verification) -> list[str]:
     """What holds and what does not, in one sentence a line."""
     quantities = [quantity for kernel in verification.kernels for quantity in kernel.quantities]
@@ -175,7 +191,7 @@ def summarise(verification: Verification) -> list[str]:
     lines = []
     if quantities:
         judged = verdicts[Verdict.EQUAL] + verdicts[Verdict.DIFFERENT]
-        what = f"quantities of {sites:,} memory instructions and {len(verification.kernels):,} launches"
+        what = f"quantities of {_count(sites, 'memory instruction')} in {_count(len(verification.kernels), 'launch')}"
         if verdicts[Verdict.DIFFERENT]:
             lines.append(f"{verdicts[Verdict.DIFFERENT]:,} of {judged:,} {what} differ")
         else:

@@ -94,6 +94,3 @@ stray either way at any size (docs/counting-rules.md).
 
 TIME_METRIC: Final = "gpu__time_duration.sum"
 """Duration of a launch in nanoseconds."""
-
-VERIFIED_CAPABILITIES: Final = ((9, 0),)
-"""Compute capabilities on which the counting rules were compared with counters throughout (tests/measured)."""

@@ -30,7 +30,7 @@ from sectorwise.verify.driver import (
     release,
     upload,
 )
-from sectorwise.verify.plan import CUBIN_FILE, PLAN_FILE, RESULT_FILE, name_output, read_contents
+from sectorwise.verify.plan import PLAN_FILE, RESULT_FILE, name_output, read_contents
 
 if TYPE_CHECKING:
     from sectorwise.verify.driver import Driver
@@ -45,7 +45,6 @@ def follow_plan(folder: Path) -> Json:
         DeviceRunError: a launch failed; the text names it.
     """
     plan = json.loads((folder / PLAN_FILE).read_text())
-    cubin = (folder / CUBIN_FILE).read_bytes()
     driver = open_driver()
     gpu = describe_gpu(driver)
     make_current(driver)
@@ -54,7 +53,7 @@ def follow_plan(folder: Path) -> Json:
         try:
             times_ns.append(
                 [
-                    run_launch(driver, cubin, launch, folder if plan["keep_outputs"] and not turn else None, number)
+                    run_launch(driver, folder, launch, number, keep=plan["keep_outputs"] and not turn)
                     for turn in range(plan["repeats"])
                 ]
             )
@@ -63,10 +62,10 @@ def follow_plan(folder: Path) -> Json:
     return {"gpu": gpu.name, "driver": gpu.driver, "times_ns": times_ns}
 
 
-def run_launch(driver: Driver, cubin: bytes, launch: Json, keep: Path | None, number: int) -> float:
-    """Load the module afresh, fill the buffers, launch; return the time in ns; outputs go to the folder `keep`."""
+def run_launch(driver: Driver, folder: Path, launch: Json, number: int, *, keep: bool) -> float:
+    """Load the module afresh, fill the buffers, launch; return the time in ns; `keep` leaves outputs in the folder."""
     module = ctypes.c_void_p()
-    call(driver, "cuModuleLoadData", ctypes.byref(module), cubin)
+    call(driver, "cuModuleLoadData", ctypes.byref(module), (folder / launch["cubin"]).read_bytes())
     function = load_function(driver, module, launch["kernel"], launch["dynamic_shared_bytes"])
     buffers = [read_contents(recipe) for recipe in launch["buffers"]]
     addresses = [allocate(driver, size_of(buffer)) for buffer in buffers]
@@ -76,14 +75,14 @@ def run_launch(driver: Driver, cubin: bytes, launch: Json, keep: Path | None, nu
         upload(driver, find_variable(driver, module, variable["symbol"])[0], fill(variable, addresses))
     values = [fill(parameter, addresses) for parameter in launch["parameters"]]
     taken_ns = _launch_once(driver, function, launch, values)
-    if keep is not None:
+    if keep:
         places = dict(enumerate((address, size_of(each)) for each, address in zip(buffers, addresses, strict=True)))
         for place, symbol in enumerate(launch["kept_variables"], len(buffers)):
             # What is local to a source file has no name for the driver; it is not compared.
             with suppress(DeviceRunError):
                 places[place] = find_variable(driver, module, symbol)
         for place, (address, size_bytes) in places.items():
-            (keep / name_output(number, place)).write_bytes(download(driver, address, size_bytes))
+            (folder / name_output(number, place)).write_bytes(download(driver, address, size_bytes))
     for address in addresses:
         release(driver, address)
     call(driver, "cuModuleUnload", module)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from sectorwise.errors import ReportError
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from sectorwise.analysis.data import KernelAnalysis
     from sectorwise.analysis.profile import Profile, ProfiledLaunch
     from sectorwise.binary.ir import Kernel
+    from sectorwise.verify.codes import CodeDifference
 
 _MOST_NAMED = 6
 
@@ -21,14 +21,15 @@ _MOST_NAMED = 6
 def pair_launches(predicted: Sequence[KernelAnalysis], profile: Profile) -> tuple[ProfiledLaunch, ...]:
     """For each predicted launch the one of the report that is of its kernel, build and shape.
 
-    Several launches of one kernel and shape are taken in their order; where the report has more of them than were
-    predicted, the first ones count.
+    Several launches of one build and shape are taken in their order; where the report has more of them than were
+    predicted, the first ones count. A report may hold several builds of one kernel, as Triton makes them for the
+    arguments of each launch.
 
     Raises:
         ReportError: the report has no such kernel, no launch of that shape, or the code is of another build; the text
             names what it has, or the first instruction that differs.
     """
-    taken: Counter[tuple[str, str]] = Counter()
+    taken: set[int] = set()
     paired = []
     for kernel in predicted:
         symbol = _symbol_of(kernel)
@@ -38,21 +39,18 @@ def pair_launches(predicted: Sequence[KernelAnalysis], profile: Profile) -> tupl
         alike = [launch for launch in named if _has_shape(launch, kernel)]
         if not alike:
             raise ReportError(_explain_shape(kernel, named, profile))
-        key = (symbol, write_shape(kernel.launch.grid, kernel.launch.block, kernel.launch.dynamic_shared_bytes))
-        launch = alike[min(taken[key], len(alike) - 1)]
-        taken[key] += 1
-        check_build(kernel, launch, profile.source)
+        built = [launch for launch in alike if _find_other_build(kernel, launch) is None]
+        if not built:
+            check_build(kernel, alike[0], profile.source)
+        launch = next((each for each in built if id(each) not in taken), built[-1])
+        taken.add(id(launch))
         paired.append(launch)
     return tuple(paired)
 
 
 def check_build(kernel: KernelAnalysis, launch: ProfiledLaunch, source: str) -> None:
     """Raise ReportError where the report's code of the kernel is not the one that was executed here."""
-    if not launch.code or kernel.bound is None:
-        return
-    ours = list_own_code(kernel.bound.kernel)
-    is_all = len(ours) == len(kernel.bound.kernel.instructions)
-    found = find_difference(ours, launch.code if is_all else launch.code[: len(ours)])
+    found = _find_other_build(kernel, launch)
     if found is None:
         return
     here = found.ours or "the end of the code"
@@ -62,6 +60,15 @@ def check_build(kernel: KernelAnalysis, launch: ProfiledLaunch, source: str) -> 
         f"  {there}\nin the report, and\n  {here}\nhere. Verify the cubin that was profiled (verify takes them), "
         "or compile with the options and the compiler of the profiled program"
     )
+
+
+def _find_other_build(kernel: KernelAnalysis, launch: ProfiledLaunch) -> CodeDifference | None:
+    """The first instruction that differs; None where the code is the same, or one of the two is not known."""
+    if not launch.code or kernel.bound is None:
+        return None
+    ours = list_own_code(kernel.bound.kernel)
+    is_all = len(ours) == len(kernel.bound.kernel.instructions)
+    return find_difference(ours, launch.code if is_all else launch.code[: len(ours)])
 
 
 def list_own_code(kernel: Kernel) -> tuple[str, ...]:

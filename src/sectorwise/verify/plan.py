@@ -1,6 +1,6 @@
 """Turns bound launches into a plan on disk that the launcher follows: the cubin, each launch's bytes, its buffers.
 
-A plan is a folder with `plan.json` and `kernel.cubin`. Parameters are the very bytes that were executed, with the
+A plan is a folder with `plan.json` and the cubins. Parameters are the very bytes that were executed, with the
 places where addresses stand; buffers are the recipes of their contents, so that nothing large is written.
 """
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from sectorwise.launch.packing import Path as Way
 
 PLAN_FILE: Final = "plan.json"
-CUBIN_FILE: Final = "kernel.cubin"
 RESULT_FILE: Final = "result.json"
 _POINTER_BYTES: Final = 8
 _ONES: Final = (1 << 64) - 1
@@ -46,15 +45,21 @@ class _Writer:
 
 
 def write_plan(
-    folder: Path, cubin: bytes, launches: Sequence[BoundLaunch], *, repeats: int, keep_outputs: bool
+    folder: Path, launches: Sequence[tuple[bytes, BoundLaunch]], *, repeats: int, keep_outputs: bool
 ) -> Path:
-    """Write the plan of the launches into a folder and return its file.
+    """Write the plan of launches, each with the cubin that its kernel is in, into a folder and return its file.
 
     Each launch is made `repeats` times, each time with fresh buffers; `keep_outputs` leaves what the first one left in
     memory beside the plan.
     """
-    (folder / CUBIN_FILE).write_bytes(cubin)
-    plans = [_plan_launch(folder, number, bound) for number, bound in enumerate(launches)]
+    files = {
+        cubin: f"kernels-{number}.cubin" for number, cubin in enumerate(dict.fromkeys(each for each, _ in launches))
+    }
+    for cubin, name in files.items():
+        (folder / name).write_bytes(cubin)
+    plans = [
+        {"cubin": files[cubin], **_plan_launch(folder, number, bound)} for number, (cubin, bound) in enumerate(launches)
+    ]
     path = folder / PLAN_FILE
     path.write_text(json.dumps({"repeats": repeats, "keep_outputs": keep_outputs, "launches": plans}))
     return path

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from sectorwise.analysis.verification import VERIFICATION_SCHEMA, Verification
-from sectorwise.errors import ArgumentError, CountersForbiddenError, DeviceRunError, ReportError
+from sectorwise.errors import CountersForbiddenError, DeviceRunError, ProfilerError, ReportError
 from sectorwise.launch.dtypes import ELEMENT_TYPES
+from sectorwise.machine.execution import Certainty
 from sectorwise.verify.compare import compare_launch
-from sectorwise.verify.devices import find_device, warn_of_architecture
+from sectorwise.verify.devices import choose_device, warn_of_architecture
 from sectorwise.verify.driver import describe_gpu, open_driver
 from sectorwise.verify.outputs import compare_buffer
 from sectorwise.verify.pairing import check_build, pair_launches
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from sectorwise.analysis.data import Analysis, KernelAnalysis
     from sectorwise.analysis.profile import Profile
     from sectorwise.analysis.verification import BufferComparison
+    from sectorwise.verify.devices import Kind
     from sectorwise.verify.driver import Gpu
     from sectorwise.verify.profiler import Profiler
 
@@ -61,6 +63,7 @@ def verify_report(analyse: Callable[[str], Analysis], report: Path, device: str 
     gpu, capability = found.launches[0].device, found.launches[0].compute_capability
     identifier, notes = choose_device(gpu, capability, device)
     analysis = analyse(identifier)
+    notes += warn_of_architecture(capability, list_kinds(analysis))
     paired = pair_launches(analysis.kernels, found)
     if not any(launch.has_source_view for launch in paired):
         notes += (
@@ -103,14 +106,15 @@ def verify_here(
     profiler = find_profiler(ncu)
     identifier, notes = choose_device(gpu.name, gpu.compute_capability, device)
     analysis = analyse(identifier)
+    notes += warn_of_architecture(gpu.compute_capability, list_kinds(analysis))
     counted = _count(analysis, profiler, keep_report, outputs=outputs)
     kernels = []
     for number, kernel in enumerate(analysis.kernels):
         launch = None if counted.profile is None else counted.profile.launches[number]
         compared = compare_launch(kernel, launch, counted.outputs[number])
-        kernels.append(
-            compared if compared.time_ns is not None else replace(compared, time_ns=counted.times_ns[number])
-        )
+        doubt = doubt_outputs(kernel) if outputs or counted.profile is None else None
+        time_ns = counted.times_ns[number] if compared.time_ns is None else compared.time_ns
+        kernels.append(replace(compared, time_ns=time_ns, notes=(*compared.notes, *((doubt,) if doubt else ()))))
     return Verification(
         schema=VERIFICATION_SCHEMA,
         tool=analysis.tool,
@@ -123,14 +127,9 @@ def verify_here(
     )
 
 
-def choose_device(
-    gpu: str | None, capability: tuple[int, int] | None, device: str | None
-) -> tuple[str, tuple[str, ...]]:
-    """The id of the device to predict for, and what has to be told: the named one, or the one that the GPU is."""
-    if device is not None:
-        return device, warn_of_architecture(capability)
-    spec, notes = find_device(gpu, capability)
-    return spec.id, notes
+def list_kinds(analysis: Analysis) -> set[Kind]:
+    """The kinds of memory instructions in the launches."""
+    return {(site.space, site.operation, site.width_bytes) for kernel in analysis.kernels for site in kernel.sites}
 
 
 def _name_counter(profiler: Profiler, gpu: Gpu, counted: _Counted) -> str:
@@ -139,16 +138,14 @@ def _name_counter(profiler: Profiler, gpu: Gpu, counted: _Counted) -> str:
 
 def _count(analysis: Analysis, profiler: Profiler, keep_report: Path | None, *, outputs: bool) -> _Counted:
     """Launch everything under the profiler, or without it where it may not count."""
-    if not analysis.cubin:
-        raise ArgumentError(f"{analysis.source}: its launches are of different cubins: verify one launch at a time")
-    bounds = [kernel.bound for kernel in analysis.kernels if kernel.bound is not None]
+    launches = [(kernel.cubin, kernel.bound) for kernel in analysis.kernels if kernel.bound is not None]
     with tempfile.TemporaryDirectory(prefix="sectorwise-verify-") as name:
         folder = Path(name)
         report = folder / _REPORT_FILE if keep_report is None else keep_report.resolve()
         command = [sys.executable, "-m", "sectorwise.verify.launcher", str(folder)]
         notes: tuple[str, ...] = ()
         found: Profile | None = None
-        write_plan(folder, analysis.cubin, bounds, repeats=1, keep_outputs=outputs)
+        write_plan(folder, launches, repeats=1, keep_outputs=outputs)
         try:
             profile(profiler, command, report)
             found = read_apart(report, profiler.module_folders)
@@ -156,12 +153,16 @@ def _count(analysis: Analysis, profiler: Profiler, keep_report: Path | None, *, 
         except CountersForbiddenError as error:
             notes = (f"no counter was read; outputs and times are compared alone: {error}",)
             outputs = True
-            write_plan(folder, analysis.cubin, bounds, repeats=_TIMED_LAUNCHES, keep_outputs=outputs)
-            _launch(command)
+            write_plan(folder, launches, repeats=_TIMED_LAUNCHES, keep_outputs=outputs)
+            _launch_alone(analysis, command)
+        except ProfilerError:
+            # Where the launches themselves fail, the driver says more of it than the profiler does.
+            _launch_alone(analysis, command)
+            raise
         result = _read_result(folder)
         times_ns = tuple(float(np.median(times)) for times in result["times_ns"])
         compared = tuple(
-            _compare_outputs(kernel, folder, number) if outputs else None
+            _compare_outputs(kernel, folder, number) if outputs and doubt_outputs(kernel) is None else None
             for number, kernel in enumerate(analysis.kernels)
         )
         return _Counted(found, times_ns, compared, notes)
@@ -184,12 +185,37 @@ def _launch(command: list[str]) -> None:
         raise DeviceRunError(said or f"the launches ended with status {done.returncode}")
 
 
+def _launch_alone(analysis: Analysis, command: list[str]) -> None:
+    """Make the launches without the profiler.
+
+    Raises:
+        DeviceRunError: a launch failed; the text has the driver's word, and the first fault that was seen here.
+    """
+    try:
+        _launch(command)
+    except DeviceRunError as error:
+        faults = [fault.message for kernel in analysis.kernels for fault in kernel.faults]
+        seen = f"; executed here: {faults[0]}" if faults else ""
+        raise DeviceRunError(f"{error}{seen}") from None
+
+
 def _read_result(folder: Path) -> dict[str, Any]:
     path = folder / RESULT_FILE
     if not path.is_file():
         raise DeviceRunError("the launches left no result: they did not come to their end")
     result: dict[str, Any] = json.loads(path.read_text())
     return result
+
+
+def doubt_outputs(kernel: KernelAnalysis) -> str | None:
+    """Why what the launch was executed to leave in memory need not be what a GPU leaves; None where it has to be."""
+    if kernel.limitations:
+        return "buffers are not compared, since not all values are known"
+    if kernel.coverage.certainty is Certainty.SAMPLED:
+        return "buffers are not compared, since a sample of the blocks was executed"
+    if any(site.certainty is Certainty.SCHEDULE_DEPENDENT for site in kernel.sites):
+        return "buffers are not compared, since what the launch leaves in them depends on the order in which warps run"
+    return None
 
 
 def _compare_outputs(kernel: KernelAnalysis, folder: Path, number: int) -> tuple[BufferComparison, ...]:

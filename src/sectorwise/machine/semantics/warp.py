@@ -31,7 +31,11 @@ _MODES = ("IDX", "UP", "DOWN", "BFLY")
 
 
 def shuffle(instruction: Instruction) -> Action:
-    """SHFL: a word of another lane, or the own one where the source falls outside the segment (PTX ISA, shfl)."""
+    """SHFL: a word of another lane, or the own one where the source falls outside the segment (PTX ISA, shfl).
+
+    PTX leaves open what a lane that does not take part gives; an H200 gives zero, whether a branch parted it, it has
+    ended or it never was (tests/machine/test_warp.py), and the predicate is that of any source within the segment.
+    """
     leading = instruction.operands[0]
     write_inside = write_predicate(leading)
     rest = instruction.operands[1:] if isinstance(leading, Predicate) else instruction.operands
@@ -45,7 +49,8 @@ def shuffle(instruction: Instruction) -> Action:
         source, inside = _source_lane(algebra, mode, lane(port), control(port))
         if write_inside:
             write_inside(port, inside)
-        write(port, algebra.permute(value(port), source))
+        given = algebra.select(port.active(), value(port), algebra.word(0))
+        write(port, algebra.permute(given, source))
 
     return run
 
