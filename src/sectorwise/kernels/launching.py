@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from sectorwise.errors import ArgumentError, DeviceRunError
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.cuda import CUDA
+from sectorwise.kernels.extended import SINCE_MAJOR, configure_overlap
 from sectorwise.kernels.plan import SOURCES, Pointer, pack
 from sectorwise.verify.driver import Driver, call, load_function, open_driver
 
@@ -96,6 +97,10 @@ def launch(plan: KernelPlan, addresses: Mapping[str, int], device: int, stream: 
     table = (ctypes.c_void_p * len(buffers))(*[ctypes.cast(buffer, ctypes.c_void_p) for buffer in buffers])
     shape = (*plan.grid, *plan.block, plan.dynamic_shared_bytes)
     with make_current(device):
+        if plan.overlaps and _read_capability(device)[0] >= SINCE_MAJOR:
+            config = configure_overlap(plan, stream)
+            call(open_library(), "cuLaunchKernelEx", ctypes.byref(config), function, table, None)
+            return
         call(open_library(), "cuLaunchKernel", function, *shape, ctypes.c_void_p(stream), table, None)
 
 
@@ -126,8 +131,13 @@ def _read_attribute(device: int, attribute: int) -> int:
 
 
 @cache
+def _read_capability(device: int) -> tuple[int, int]:
+    return _read_attribute(device, _CAPABILITY_MAJOR), _read_attribute(device, _CAPABILITY_MINOR)
+
+
+@cache
 def _load(source: str, kernel: str, device: int, dynamic_shared_bytes: int) -> ctypes.c_void_p:
-    major, minor = (_read_attribute(device, number) for number in (_CAPABILITY_MAJOR, _CAPABILITY_MINOR))
+    major, minor = _read_capability(device)
     made = CUDA.compile(SOURCES / source, CompileRequest(f"sm_{major}{minor}", kernels=(kernel,)))
     driver, module = open_library(), ctypes.c_void_p()
     with make_current(device):

@@ -39,7 +39,10 @@ Argument = Pointer | Number | Numbers
 
 @dataclass(frozen=True, slots=True)
 class KernelPlan:
-    """One launch: the kernel of a source file (`transpose.cu`), as its template is spelled, and what it is given."""
+    """One launch: the kernel of a source file (`transpose.cu`), as its template is spelled, and what it is given.
+
+    One that `overlaps` may begin before what is ahead on the stream has ended: its kernel waits itself.
+    """
 
     source: str
     kernel: str
@@ -47,6 +50,7 @@ class KernelPlan:
     block: tuple[int, int, int]
     arguments: tuple[Argument, ...]
     dynamic_shared_bytes: int = 0
+    overlaps: bool = False
 
 
 @dataclass(frozen=True, slots=True)
