@@ -60,6 +60,8 @@ class CudaFrontend:
             CompileError: the compiler's message, with the file's own lines.
             MissingToolError: NVRTC is not installed.
             ArgumentError: the file cannot be read, or the target is unknown to this NVRTC.
+
+        Where instructions are of one architecture alone (wgmma), the target becomes that one: sm_90a for sm_90.
         """
         return self.compile_text(path, read_source(path).text, request)
 
@@ -71,7 +73,12 @@ class CudaFrontend:
         key = _make_key(nvrtc, program, path, request)
         stored = _read_stored(key) if key else None
         if stored is None:
-            stored = _compile(nvrtc, unit, path, request.target)
+            try:
+                stored = _compile(nvrtc, unit, path, request.target)
+            except CompileError as error:
+                if f"not supported on .target '{request.target}'" not in str(error) or request.target.endswith("a"):
+                    raise
+                return self.compile_text(path, text, replace(request, target=f"{request.target}a"))
             if key:
                 _store(key, *stored)
         cubin, kernel_names = stored
