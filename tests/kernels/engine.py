@@ -15,7 +15,8 @@ from sectorwise.binding import bind
 from sectorwise.device import load_device
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.cuda import CUDA
-from sectorwise.kernels.plan import SOURCES, Operand, Pointer, pack
+from sectorwise.kernels.plan import SOURCES, Operand, Pointer, TensorMap, pack
+from sectorwise.kernels.tensor_maps import MAP_BYTES
 from sectorwise.launch.config import Argument, BufferArgument, BytesArgument, Contents, LaunchConfig, PointerArgument
 from sectorwise.machine.engine import execute
 from sectorwise.machine.execution import ExecutionOptions
@@ -106,6 +107,8 @@ def bind_plan(plan: KernelPlan, memories: Mapping[str, Array], offsets: Mapping[
                 seen.add(name)
                 memory = memories[name].view(np.uint8).reshape(-1)
                 arguments.append(BufferArgument("u8", memory.size, Contents("array", array=memory), name))
+            case TensorMap():
+                arguments.append(BytesArgument(bytes(MAP_BYTES)))
             case _:
                 arguments.append(BytesArgument(pack(argument)))
     launch = LaunchConfig(plan.kernel, plan.grid, plan.block, plan.dynamic_shared_bytes, tuple(arguments))

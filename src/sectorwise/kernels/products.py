@@ -13,7 +13,7 @@ from sectorwise.errors import ArgumentError
 from sectorwise.kernels.arrays import check_output, check_together, read_array, rename_type
 from sectorwise.kernels.frameworks import allocate, find_stream
 from sectorwise.kernels.gemv_plans import GROUP, describe_product, plan_packing, plan_product
-from sectorwise.kernels.launching import choose_device, count_multiprocessors, launch
+from sectorwise.kernels.launching import choose_device, count_multiprocessors, launch, read_capability
 from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.plan import divide_up
 
@@ -157,7 +157,7 @@ def matmul(a: object, b: object, out: object | None = None, *, stream: int | Non
     if 0 in shape:
         return result
     device = choose_device((left, right, target))
-    plan = plan_matmul(left, right, target, count_multiprocessors(device))
+    plan = plan_matmul(left, right, target, count_multiprocessors(device), read_capability(device))
     if plan is not None:
         addresses = {"a": left.operand.address, "b": right.operand.address, "c": target.operand.address}
         launch(plan, addresses, device, find_stream(a) if stream is None else stream)

@@ -6,24 +6,23 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.kernels.gemv_plans import C_TYPES, VECTOR_BYTES
-from sectorwise.kernels.plan import KernelPlan, Number, Pointer, TensorMap, divide_up
+from sectorwise.kernels.plan import KernelPlan, Number, Operand, Pointer, TensorMap, divide_up
 
 if TYPE_CHECKING:
     from sectorwise.kernels.arrays import DeviceArray
-    from sectorwise.kernels.plan import Argument
 
 CAPABILITY: Final = (9, 0)
 """wgmma is of this one alone (PTX ISA, sm_90a)."""
 
 BAND: Final = 8
-"""Clusters' tiles that are gone down before going across."""
+"""Tiles that clusters go down before they go across."""
 
+_SOURCE: Final = "matmul_tma.cu"
 _ITEM_BYTES: Final = 2
 _LINE: Final = 64
 """Elements of a line of a box: 128 bytes, as wide as the swizzle."""
 
 _DEPTH: Final = 64
-_BOX_BYTES: Final = _LINE * _DEPTH * _ITEM_BYTES
 _BARRIER_BYTES: Final = 16
 """Two barriers a stage."""
 
@@ -32,6 +31,15 @@ _SLACK_BYTES: Final = 1024
 
 _MOST_STEP_BYTES: Final = 1 << 40
 """Of a tensor map (CUDA driver API, cuTensorMapEncodeTiled)."""
+
+_PRODUCTS_A_CYCLE: Final = 2048
+"""Of an SM: 989.4 TFLOP/s of 132 SMs at 1.83 GHz, by the datasheet."""
+
+_BYTES_A_CYCLE: Final = 48
+"""What an SM gets of the L2, of the 64 that its port has."""
+
+_AROUND: Final = 1500
+"""Cycles of a round before its first product and after its last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +54,7 @@ class Lines:
 class Tile:
     """What a block has of the result at a time, stages that are fetched ahead, and blocks of a cluster.
 
-    Blocks of a cluster lie one below the other, or share the depth where the tile is `split`.
+    Blocks of a cluster lie one below the other; where the tile is `split` they share the depth instead.
     """
 
     down: int
@@ -59,7 +67,19 @@ class Tile:
     def shared_bytes(self) -> int:
         """Dynamic shared memory of a block."""
         stages = self.stages * ((self.down + self.across) * _DEPTH * _ITEM_BYTES + _BARRIER_BYTES)
-        return stages + (0 if self.split else self.down // _LINE * 2 * _BOX_BYTES) + _SLACK_BYTES
+        results = 0 if self.split else 2 * self.down * _LINE * _ITEM_BYTES
+        return stages + results + _SLACK_BYTES
+
+
+TILES: Final = (
+    Tile(128, 256, 4, 2),
+    Tile(128, 128, 6, 2),
+    Tile(64, 128, 8, 1, split=True),
+    Tile(64, 128, 8, 2, split=True),
+    Tile(64, 128, 8, 4, split=True),
+    Tile(64, 64, 12, 2, split=True),
+)
+"""Of these one is taken, the first of those that are equally good."""
 
 
 def find_lines(array: DeviceArray) -> Lines | None:
@@ -76,80 +96,104 @@ def find_lines(array: DeviceArray) -> Lines | None:
 
 
 def find_tile(number: int, tiles_down: int, tiles_across: int) -> tuple[int, int]:
-    """Which tile, down and across, a cluster has as its `number`: `find_tile` of the source."""
+    """Which tile, down and across, is a cluster's with that number: `find_tile` of the source, in Python."""
     band, rest = divmod(number, BAND * tiles_across)
     height = min(BAND, tiles_down - BAND * band)
     return BAND * band + rest % height, rest // height
 
 
 def choose_tile(m: int, n: int, k: int, multiprocessors: int) -> Tile:
-    """The tile with which a product takes the fewest cycles, of SMs that multiply and fetch at their pace."""
-    return min(TILES, key=lambda tile: estimate_cycles(tile, (m, n, k), multiprocessors))
+    """The tile with which a product m x n x k takes the fewest cycles."""
+    return min(TILES, key=lambda tile: estimate_cycles(tile, m, n, k, multiprocessors))
 
 
-def estimate_cycles(tile: Tile, sizes: tuple[int, int, int], multiprocessors: int) -> float:
-    """Cycles of a product m x n x k: rounds of blocks, each with its steps, and what a round costs around them."""
-    m, n, k = sizes
-    steps = divide_up(k, _DEPTH)
-    multiplied = tile.down * tile.across * _DEPTH / _PRODUCTS_A_CYCLE
+def estimate_cycles(tile: Tile, m: int, n: int, k: int, multiprocessors: int) -> float:
+    """Cycles of a product: rounds of blocks, the steps of each as fast as an SM multiplies and fetches."""
+    steps, across = divide_up(k, _DEPTH), divide_up(n, tile.across)
     if tile.split:
-        blocks = divide_up(m, tile.down) * divide_up(n, tile.across) * tile.cluster
-        fetched = (tile.down + tile.across) * _DEPTH * _ITEM_BYTES / _BYTES_A_CYCLE
-        return divide_up(blocks, multiprocessors) * (divide_up(steps, tile.cluster) * max(multiplied, fetched) + _AROUND)
-    fetched = (tile.down + tile.across / tile.cluster) * _DEPTH * _ITEM_BYTES / _BYTES_A_CYCLE
-    clusters = divide_up(m, tile.down * tile.cluster) * divide_up(n, tile.across)
-    return divide_up(clusters, multiprocessors // tile.cluster) * (steps * max(multiplied, fetched) + _AROUND)
+        rounds = divide_up(divide_up(m, tile.down) * across * tile.cluster, multiprocessors)
+        steps, fetched = divide_up(steps, tile.cluster), tile.down + tile.across
+    else:
+        rounds = divide_up(divide_up(m, tile.down * tile.cluster) * across, multiprocessors // tile.cluster)
+        fetched = tile.down + tile.across // tile.cluster
+    multiply = tile.down * tile.across * _DEPTH / _PRODUCTS_A_CYCLE
+    return rounds * (steps * max(multiply, fetched * _DEPTH * _ITEM_BYTES / _BYTES_A_CYCLE) + _AROUND)
 
 
 def plan_warpgroups(a: DeviceArray, b: DeviceArray, c: DeviceArray, multiprocessors: int) -> KernelPlan | None:
     """The launch of C [m, n] = A [m, k] B [k, n] on a GPU of so many SMs, None where no tensor map takes an operand.
 
-    No axis is empty. Operands are called a, b and c; where C is computed turned, their parts are exchanged.
+    No axis is empty, and there are two SMs at least. What lies by columns, C, is computed turned: C^T = B^T A^T.
     """
-    (m, n), to = c.shape, find_lines(c)
-    if (to is not None and not to.by_rows) or (n < m and n <= _LINE):
+    to = find_lines(c)
+    if to is None or not to.by_rows:
         a, b, c = _turn(b), _turn(a), _turn(c)
         to = find_lines(c)
     left, right = find_lines(a), find_lines(b)
-    if left is None or right is None or multiprocessors < _MOST_CLUSTER:
+    if left is None or right is None or to is None or not to.by_rows:
         return None
     tile = choose_tile(*c.shape, a.shape[1], multiprocessors)
-    if not tile.split and (to is None or not to.by_rows):
-        return None
-    order = ", ".join(str(lines.by_rows).lower() for lines in (left, right))
-    template = f"{C_TYPES[a.dtype]}, {{}}{tile.across}, {tile.stages}, {tile.cluster}, {order}"
-    down, across = divide_up(c.shape[0], tile.down), divide_up(c.shape[1], tile.across)
-    steps = divide_up(a.shape[1], _DEPTH)
-    share = tile.across if tile.split else tile.across // tile.cluster
-    operands = (_map(a, left, tile.down), _map(b, replace(right, by_rows=not right.by_rows), share, turned=True))
-    if tile.split:
-        return KernelPlan(
-            "matmul_tma.cu",
-            f"matmul_split<{template.format('')}>",
-            (down * across * tile.cluster, 1, 1),
-            (160, 1, 1),
-            (
-                *operands,
-                Pointer(c.name),
-                *(Number(extent, 4) for extent in c.shape),
-                *(Number(stride) for stride in c.strides),
-                *(Number(number, 4) for number in (steps, across)),
-            ),
-            tile.shared_bytes,
-            specific=True,
-        )
-    down = divide_up(down, tile.cluster)
+    plan = _plan_split if tile.split else _plan_tiles
+    return plan((a, left), (b, right), (c, to), tile, multiprocessors)
+
+
+Laid = tuple["DeviceArray", Lines]
+
+
+def _plan_tiles(a: Laid, b: Laid, c: Laid, tile: Tile, multiprocessors: int) -> KernelPlan:
+    (m, n), k = c[0].shape, a[0].shape[1]
+    down, across = divide_up(m, tile.down * tile.cluster), divide_up(n, tile.across)
     blocks = min(down * across, multiprocessors // tile.cluster) * tile.cluster
     return KernelPlan(
-        "matmul_tma.cu",
-        f"matmul_tma<{template.format(f'{tile.down}, ')}>",
+        _SOURCE,
+        f"matmul_tma<{C_TYPES[a[0].dtype]}, {tile.down}, {_spell(tile, a, b)}>",
         (blocks, 1, 1),
         (2 * tile.down + 128, 1, 1),
         (
-            *operands,
-            TensorMap(c.name, c.dtype, c.shape[::-1], to.step * _ITEM_BYTES, (_LINE, _LINE)),
-            *(Number(number, 4) for number in (steps, down, across, BAND)),
+            _map_operand(a, tile.down, depth_in_lines=a[1].by_rows),
+            _map_operand(b, tile.across // tile.cluster, depth_in_lines=not b[1].by_rows),
+            _map_operand(c, _LINE, depth_in_lines=True),
+            *(Number(number, 4) for number in (divide_up(k, _DEPTH), down, across, BAND)),
         ),
         tile.shared_bytes,
         specific=True,
     )
+
+
+def _plan_split(a: Laid, b: Laid, c: Laid, tile: Tile, _multiprocessors: int) -> KernelPlan:
+    (m, n), k = c[0].shape, a[0].shape[1]
+    across = divide_up(n, tile.across)
+    return KernelPlan(
+        _SOURCE,
+        f"matmul_split<{C_TYPES[a[0].dtype]}, {_spell(tile, a, b)}>",
+        (divide_up(m, tile.down) * across * tile.cluster, 1, 1),
+        (160, 1, 1),
+        (
+            _map_operand(a, tile.down, depth_in_lines=a[1].by_rows),
+            _map_operand(b, tile.across, depth_in_lines=not b[1].by_rows),
+            Pointer(c[0].name),
+            *(Number(m, 4), Number(n, 4), Number(c[1].step)),
+            *(Number(divide_up(k, _DEPTH), 4), Number(across, 4)),
+        ),
+        tile.shared_bytes,
+        specific=True,
+    )
+
+
+def _spell(tile: Tile, a: Laid, b: Laid) -> str:
+    orders = (str(lines.by_rows).lower() for _, lines in (a, b))
+    return ", ".join((str(tile.across), str(tile.stages), str(tile.cluster), *orders))
+
+
+def _map_operand(laid: Laid, lines: int, *, depth_in_lines: bool) -> TensorMap:
+    """The boxes of an operand: so many lines of 64 of the depth, or else 64 of the depth, each a line of 64."""
+    array, order = laid
+    extents = array.shape[::-1] if order.by_rows else array.shape
+    box = (_LINE, lines if depth_in_lines else _DEPTH)
+    return TensorMap(array.name, array.dtype, (extents[0], extents[1]), order.step * _ITEM_BYTES, box)
+
+
+def _turn(array: DeviceArray) -> DeviceArray:
+    held = array.operand
+    turned = Operand(held.address, held.shape[::-1], held.strides_bytes[::-1], held.item_bytes)
+    return replace(array, operand=turned)

@@ -127,7 +127,7 @@ matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMa
 template <typename T, int ACROSS, int STAGES, int SPLIT, bool A_BY_ROWS, bool B_BY_ROWS>
 __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(160)
 matmul_split(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, T* __restrict__ c, int m, int n,
-             int64 c_row, int64 c_column, int steps, int tiles_across) {
+             int64 c_step, int steps, int tiles_across) {
   constexpr int A = BOX, STAGE = A + ACROSS * LINE, WIDTH = ACROSS + 8;
   static_assert(64 * WIDTH * 4 <= STAGES * STAGE);
   extern __shared__ __align__(1024) unsigned char memory[];
@@ -191,7 +191,6 @@ matmul_split(const __grid_constant__ TensorMap a, const __grid_constant__ Tensor
   __syncwarp();
   join_cluster<2>();
   constexpr int QUARTERS = ACROSS / SPLIT / 4;
-  bool whole = c_column == 1 && c_row % 4 == 0 && n % 4 == 0 && reinterpret_cast<unsigned long long>(c) % 8 == 0;
   for (int number = threadIdx.x; number < 64 * QUARTERS; number += 160) {
     int line = number / QUARTERS, x = rank * (ACROSS / SPLIT) + number % QUARTERS * 4;
     if (row + line >= m || column + x >= n) continue;
@@ -206,14 +205,14 @@ matmul_split(const __grid_constant__ TensorMap a, const __grid_constant__ Tensor
           : "memory");
       sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
     }
-    T* at = c + (row + line) * c_row + (column + x) * c_column;
-    if (whole)
+    T* at = c + (row + line) * c_step + column + x;
+    if (column + x + 4 <= n)
       *reinterpret_cast<uint2*>(at) = make_uint2(pair<T>(sum.x, sum.y), pair<T>(sum.z, sum.w));
     else {
       float parts[4] = {sum.x, sum.y, sum.z, sum.w};
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        if (column + x + i < n) at[i * c_column] = round_to<T>(parts[i]);
+      for (int i = 0; i < 3; ++i)
+        if (column + x + i < n) at[i] = round_to<T>(parts[i]);
     }
   }
   join_cluster<2>();
