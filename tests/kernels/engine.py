@@ -65,6 +65,10 @@ FAMILIES = {
         *("matmul_tensor<bf16, 64, true, true>", "matmul_tensor<f16, 64, false, false>", "matmul_any<bf16>"),
         *("matmul_tensor<bf16, 128, true, false>", "matmul_tensor<bf16, 64, false, true>"),
     ),
+    "matmul_tma.cu": (
+        *(f"matmul_tma<bf16, 128, 128, 6, 2, {order}>" for order in ("true, true", "false, false")),
+        *(f"matmul_split<bf16, 64, 12, 2, {order}>" for order in ("true, true", "false, false")),
+    ),
     "records.cu": tuple(
         f"{kernel}<{item}, {fields}, {move}>"
         for kernel in ("records_to_arrays", "arrays_to_records")
@@ -83,6 +87,7 @@ def place(array: Array, address: int = 512) -> Operand:
 @cache
 def compile_kernels(source: str, kernels: tuple[str, ...]) -> dict[str, Kernel]:
     """Kernels of one source of the package for an H200, by the names that plans give them."""
+    # Of sm_90a where it has wgmma.
     made = CUDA.compile(SOURCES / source, CompileRequest("sm_90", kernels=kernels))
     found = {kernel.name: kernel for kernel in read_cubin(made.cubin, source).kernels}
     return {name: found[made.kernel_names.get(name, name)] for name in kernels}

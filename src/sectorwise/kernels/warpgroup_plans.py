@@ -132,7 +132,7 @@ def plan_warpgroups(a: DeviceArray, b: DeviceArray, c: DeviceArray, multiprocess
     left, right = find_lines(a), find_lines(b)
     if left is None or right is None or to is None or not to.by_rows:
         return None
-    tile = choose_tile(*c.shape, a.shape[1], multiprocessors)
+    tile = choose_tile(c.shape[0], c.shape[1], a.shape[1], multiprocessors)
     plan = _plan_split if tile.split else _plan_tiles
     return plan((a, left), (b, right), (c, to), tile, multiprocessors)
 
