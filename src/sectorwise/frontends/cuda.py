@@ -76,7 +76,7 @@ class CudaFrontend:
             try:
                 stored = _compile(nvrtc, unit, path, request.target)
             except CompileError as error:
-                if f"not supported on .target '{request.target}'" not in str(error) or request.target.endswith("a"):
+                if not _wants_own_instructions(request.target, str(error)):
                     raise
                 return self.compile_text(path, text, replace(request, target=f"{request.target}a"))
             if key:
@@ -200,6 +200,12 @@ def _read_stored(key: str) -> tuple[bytes, dict[str, str]] | None:
 
 def _store(key: str, cubin: bytes, kernel_names: dict[str, str]) -> None:
     write_entry(_AREA, key, json.dumps(kernel_names).encode() + b"\n" + cubin)
+
+
+def _wants_own_instructions(target: str, log: str) -> bool:
+    """Whether a target was refused instructions that it may have under another name: from sm_90 on there is an sm_90a."""
+    number = target.removeprefix("sm_")
+    return number.isdigit() and int(number) >= 90 and f"not supported on .target '{target}'" in log
 
 
 def _compile(nvrtc: Nvrtc, unit: _Unit, path: Path, target: str) -> tuple[bytes, dict[str, str]]:

@@ -29,6 +29,7 @@ matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMa
   unsigned int full = base + Place::BARRIERS, empty = full + 8 * STAGES;
   int rank = CLUSTER > 1 ? rank_in_cluster() : 0;
   if (threadIdx.x == 0) {
+    expect_map(a), expect_map(b), expect_map(c);
     for (int stage = 0; stage < STAGES; ++stage) {
       make_barrier(full + 8 * stage, 1);
       make_barrier(empty + 8 * stage, CLUSTER * WARPGROUPS * 4);
@@ -137,6 +138,7 @@ matmul_split(const __grid_constant__ TensorMap a, const __grid_constant__ Tensor
   int row = tile / tiles_across * 64, column = tile % tiles_across * ACROSS;
   int from = (int)((int64)steps * rank / SPLIT), to = (int)((int64)steps * (rank + 1) / SPLIT);
   if (threadIdx.x == 128) {
+    expect_map(a), expect_map(b);
     for (int stage = 0; stage < STAGES; ++stage) {
       make_barrier(full + 8 * stage, 1);
       make_barrier(empty + 8 * stage, 4);
@@ -189,7 +191,7 @@ matmul_split(const __grid_constant__ TensorMap a, const __grid_constant__ Tensor
     }
   }
   __syncwarp();
-  join_cluster<2>();
+  share_with_cluster();
   constexpr int QUARTERS = ACROSS / SPLIT / 4;
   for (int number = threadIdx.x; number < 64 * QUARTERS; number += 160) {
     int line = number / QUARTERS, x = rank * (ACROSS / SPLIT) + number % QUARTERS * 4;
@@ -215,5 +217,5 @@ matmul_split(const __grid_constant__ TensorMap a, const __grid_constant__ Tensor
         if (column + x + i < n) at[i] = round_to<T>(parts[i]);
     }
   }
-  join_cluster<2>();
+  join_cluster<SPLIT>();
 }
