@@ -185,3 +185,29 @@ def test_all_kernels_are_compiled_without_spills() -> None:
         assert kernel.resources.local_bytes_per_thread == 0
         products = {each.modifiers[:2] for each in kernel.instructions if each.opcode == "HGMMA"}
         assert products == {(f"64x{tile.across}x16", "F32")}
+
+
+class EncodingLibrary:
+    """A driver's library that takes what is to be encoded, and writes bytes that count up."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+
+    def cuTensorMapEncodeTiled(self, to: ctypes.c_void_p, kind: int, rank: int, *rest: Any) -> int:  # noqa: N802, ANN401
+        """As cuda.h declares it."""
+        address, extents, steps, box, every, *modes = rest
+        assert to.value is not None
+        assert to.value % 64 == 0
+        ctypes.memmove(to.value, bytes(range(MAP_BYTES)), MAP_BYTES)
+        self.told.append((kind, rank, address.value, [*extents], [*steps], [*box], [*every], modes))
+        return 0
+
+
+def test_a_tensor_map_is_encoded_once() -> None:
+    library = EncodingLibrary()
+    driver = Driver(library, ctypes.c_int(0))  # type: ignore[arg-type]
+    described = TensorMap("a", "f16", (1000, 4096), 2000, (64, 128))
+    for address in (4096, 8192, 4096):
+        assert encode_map(driver, described, address) == bytes(range(MAP_BYTES))
+    expected = (6, 2, 4096, [1000, 4096], [2000], [64, 128], [1, 1], [0, 3, 3, 0])
+    assert library.told == [expected, (*expected[:2], 8192, *expected[3:])]
