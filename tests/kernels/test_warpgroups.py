@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 
 from sectorwise.analyze import analyze
+from sectorwise.kernels import launching
 from sectorwise.kernels.arrays import DeviceArray
 from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.plan import SOURCES, KernelPlan, Operand, Pointer, TensorMap
-from sectorwise.kernels.tensor_maps import MAP_BYTES, encode_map
+from sectorwise.kernels.tensor_maps import MAP_BYTES
 from sectorwise.kernels.warpgroup_plans import BAND, TILES, Lines, choose_tile, find_lines, find_tile
 from sectorwise.machine.engine import execute
 from sectorwise.machine.execution import ExecutionOptions
@@ -203,11 +204,13 @@ class EncodingLibrary:
         return 0
 
 
-def test_a_tensor_map_is_encoded_once() -> None:
+def test_tensor_maps_are_encoded_as_the_driver_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
     library = EncodingLibrary()
-    driver = Driver(library, ctypes.c_int(0))  # type: ignore[arg-type]
+    monkeypatch.setattr(launching, "open_library", lambda: Driver(library, ctypes.c_int(0)))  # type: ignore[arg-type]
+    launching.encode_at.cache_clear()
     described = TensorMap("a", "f16", (1000, 4096), 2000, (64, 128))
     for address in (4096, 8192, 4096):
-        assert encode_map(driver, described, address) == bytes(range(MAP_BYTES))
+        assert launching.pack_argument(described, {"a": address}) == bytes(range(MAP_BYTES))
+    launching.encode_at.cache_clear()
     expected = (6, 2, 4096, [1000, 4096], [2000], [64, 128], [1, 1], [0, 3, 3, 0])
     assert library.told == [expected, (*expected[:2], 8192, *expected[3:])]

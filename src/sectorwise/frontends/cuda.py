@@ -203,7 +203,7 @@ def _store(key: str, cubin: bytes, kernel_names: dict[str, str]) -> None:
 
 
 def _wants_own_instructions(target: str, log: str) -> bool:
-    """Whether a target was refused instructions that it may have under another name: from sm_90 on there is an sm_90a."""
+    """Whether a target was refused instructions that it has under another name: from sm_90 on there is an sm_90a."""
     number = target.removeprefix("sm_")
     return number.isdigit() and int(number) >= 90 and f"not supported on .target '{target}'" in log
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.errors import ArgumentError, DeviceRunError
@@ -94,7 +94,7 @@ def launch(plan: KernelPlan, addresses: Mapping[str, int], device: int, stream: 
         DeviceRunError: the driver refuses the launch.
     """
     function = _load(plan.source, plan.kernel, device, plan.dynamic_shared_bytes, specific=plan.specific)
-    held = [_pack_argument(argument, addresses) for argument in plan.arguments]
+    held = [pack_argument(argument, addresses) for argument in plan.arguments]
     buffers = [ctypes.create_string_buffer(value, len(value)) for value in held]
     table = (ctypes.c_void_p * len(buffers))(*[ctypes.cast(buffer, ctypes.c_void_p) for buffer in buffers])
     shape = (*plan.grid, *plan.block, plan.dynamic_shared_bytes)
@@ -102,14 +102,21 @@ def launch(plan: KernelPlan, addresses: Mapping[str, int], device: int, stream: 
         call(open_library(), "cuLaunchKernel", function, *shape, ctypes.c_void_p(stream), table, None)
 
 
-def _pack_argument(argument: Argument, addresses: Mapping[str, int]) -> bytes:
+def pack_argument(argument: Argument, addresses: Mapping[str, int]) -> bytes:
+    """The bytes of an argument of a plan, its operands being at these addresses."""
     match argument:
         case Pointer(operand=operand, offset_bytes=offset_bytes):
             return (addresses[operand] + offset_bytes).to_bytes(8, "little")
         case TensorMap(operand=operand):
-            return encode_map(open_library(), argument, addresses[operand])
+            return encode_at(argument, addresses[operand])
         case _:
             return pack(argument)
+
+
+@lru_cache(maxsize=4096)
+def encode_at(described: TensorMap, address: int) -> bytes:
+    """The bytes of a tensor map at an address; those asked for last are remembered."""
+    return encode_map(open_library(), described, address)
 
 
 @contextmanager

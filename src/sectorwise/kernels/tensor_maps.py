@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.verify.driver import call
@@ -20,9 +19,8 @@ _KINDS: Final = {"f16": 6, "bf16": 9}  # CU_TENSOR_MAP_DATA_TYPE_* of cuda.h
 _NO_INTERLEAVE, _SWIZZLE_128B, _PROMOTE_256B, _ZEROS_OUTSIDE = 0, 3, 3, 0  # CU_TENSOR_MAP_* of cuda.h
 
 
-@lru_cache(maxsize=4096)
 def encode_map(driver: Driver, described: TensorMap, address: int) -> bytes:
-    """The bytes of a tensor map for a matrix at an address; those asked for last are remembered.
+    """The bytes of a tensor map for a matrix at an address.
 
     Raises:
         DeviceRunError: the driver refuses it.
