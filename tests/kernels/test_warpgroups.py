@@ -45,7 +45,7 @@ def plan(
     """The plan of a product on a GPU of compute capability 9.0."""
     a, b, c = (
         lay(name, *shape, by_rows=order)
-        for name, shape, order in zip("abc", ((m, k), (k, n), (m, n)), orders, strict=True)
+        for name, shape, order in zip(("a", "b", "out"), ((m, k), (k, n), (m, n)), orders, strict=True)
     )
     found = plan_matmul(a, b, c, multiprocessors, H200[1])
     assert found is not None
@@ -109,7 +109,7 @@ def test_a_result_by_columns_is_computed_turned() -> None:
 
 def test_what_tensor_maps_do_not_take_is_multiplied_otherwise() -> None:
     assert plan(4096, 4097, 4096).kernel == "matmul_any<bf16>"
-    shapes = lay("a", 256, 64), lay("b", 64, 256, at=520), lay("c", 256, 256)
+    shapes = lay("a", 256, 64), lay("b", 64, 256, at=520), lay("out", 256, 256)
     found = plan_matmul(*shapes, *H200)
     assert found is not None
     assert (found.kernel, found.specific) == ("matmul_any<bf16>", False)

@@ -1,5 +1,6 @@
-// What tensor cores of compute capability 9.0a want: barriers that count bytes, tiles copied by tensor maps, products of
-// a warpgroup (PTX ISA: mbarrier, cp.async.bulk.tensor, wgmma). Addresses in shared memory are 32 bits wide.
+// What tensor cores of compute capability 9.0 want: barriers that count bytes, tiles copied by tensor maps, products of
+// four warps together, a warpgroup (PTX ISA: mbarrier, cp.async.bulk.tensor, wgmma). Addresses in shared memory have 32
+// bits.
 #pragma once
 #include "numbers.cuh"
 
@@ -27,8 +28,8 @@ __device__ void wait_for(unsigned int barrier, unsigned int parity) {
       : "memory");
 }
 
-// Arrive at the barrier at the same place in the shared memory of a block of the cluster. It hands on no data, only leave to
-// overwrite what was read: wider than the default scope it would be a fence of the whole GPU, of 600 cycles and more.
+// Arrive at the barrier at the same place in the shared memory of a block of the cluster. It hands on no data, only
+// leave to overwrite what was read: with the scope of the cluster it would be a fence of the whole GPU each time.
 __device__ void arrive_at(unsigned int barrier, int block) {
   asm volatile(
       "{ .reg .b32 there; mapa.shared::cluster.u32 there, %0, %1; "
@@ -59,7 +60,8 @@ __device__ int rank_in_cluster() {
 // A box of a tensor map, from element x of line y, to shared memory; zeros where it lies outside.
 __device__ void fetch_box(unsigned int to, const TensorMap& map, int x, int y, unsigned int barrier) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(to),
+      "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
+          to),
       "l"(&map), "r"(x), "r"(y), "r"(barrier)
       : "memory");
 }
@@ -80,10 +82,10 @@ __device__ void expect_map(const TensorMap& map) {
 }
 
 __device__ void store_box(const TensorMap& map, int x, int y, unsigned int from) {
-  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&map), "r"(x), "r"(y),
-               "r"(from)
-               : "memory");
-  asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+  asm volatile(
+      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3]; cp.async.bulk.commit_group;" ::"l"(&map),
+      "r"(x), "r"(y), "r"(from)
+      : "memory");
 }
 
 // Wait until all but MOST of this thread's stores have read their shared memory.
@@ -91,14 +93,14 @@ template <int MOST> __device__ void await_reads() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(MOST) : "memory");
 }
 
-// Where wgmma finds a tile of 128 bytes a line, swizzled by 128 bytes (PTX ISA, matrix descriptor). With the depth along
-// the lines, eight lines are 1,024 bytes. With the depth from line to line, so are eight of the depth, and the next 64 of
-// the other axis come `apart` bytes later.
+// Where wgmma finds a tile with lines of 128 bytes, swizzled by as much (PTX ISA, matrix descriptor; units of 16 bytes).
+// With the depth along the lines, the next eight lines are 1,024 bytes on. With the depth from line to line, so are the
+// next eight of the depth, and the next 64 of the other axis `apart` bytes.
 template <bool DEPTH_IN_LINES> __device__ unsigned long long describe(unsigned int tile, int apart) {
-  unsigned long long eight = 1024 >> 4, next = DEPTH_IN_LINES ? 1 : apart >> 4;
-  return (unsigned long long)(tile >> 4 & 0x3fff) | next << 16 | eight << 32 | 1ull << 62;
+  unsigned long long eight = 1024 >> 4, next = DEPTH_IN_LINES ? 1 : apart >> 4, swizzled = 1;
+  return tile >> 4 & 0x3fff | next << 16 | eight << 32 | swizzled << 62;
 }
-// What 16 of the depth are in such a descriptor.
+// How far 16 of the depth are in such a descriptor.
 template <bool DEPTH_IN_LINES> constexpr int SIXTEEN = DEPTH_IN_LINES ? 32 >> 4 : 2048 >> 4;
 
 __device__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -107,39 +109,41 @@ template <int MOST> __device__ void await_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(MOST) : "memory");
 }
 
-#define TEN(t) "%" #t "0,%" #t "1,%" #t "2,%" #t "3,%" #t "4,%" #t "5,%" #t "6,%" #t "7,%" #t "8,%" #t "9"
-#define SIXTY TEN() "," TEN(1) "," TEN(2) "," TEN(3) "," TEN(4) "," TEN(5)
+// Lists of operands: ten numbers, and the sums of lanes.
+#define TEN(t) "%" #t "0,%" #t "1,%" #t "2,%" #t "3,%" #t "4,%" #t "5,%" #t "6,%" #t "7,%" #t "8,%" #t "9,"
+#define NUMBERS_32 TEN() TEN(1) TEN(2) "%30,%31"
+#define NUMBERS_64 TEN() TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) "%60,%61,%62,%63"
+#define NUMBERS_128                                                                                                \
+  TEN() TEN(1) TEN(2) TEN(3) TEN(4) TEN(5) TEN(6) TEN(7) TEN(8) TEN(9) TEN(10) TEN(11) "%120,%121,%122,%123,%124," \
+                                                                                       "%125,%126,%127"
 #define FOUR(i) "+f"(sums[i][0]), "+f"(sums[i][1]), "+f"(sums[i][2]), "+f"(sums[i][3])
-#define SIXTEEN_OF(i) FOUR(i), FOUR(i + 1), FOUR(i + 2), FOUR(i + 3)
-#define SIXTY_FOUR(i) SIXTEEN_OF(i), SIXTEEN_OF(i + 4), SIXTEEN_OF(i + 8), SIXTEEN_OF(i + 12)
-#define MULTIPLY(shape, type, names, a, b, add, turn_a, turn_b, ...)                                               \
-  asm volatile("{ .reg .pred add; setp.ne.b32 add, %" #add ", 0; wgmma.mma_async.sync.aligned." shape ".f32." type "." \
-               type " {" names "}, %" #a ", %" #b ", add, 1, 1, %" #turn_a ", %" #turn_b "; }"                       \
-               : __VA_ARGS__                                                                                       \
+#define SUMS_32 FOUR(0), FOUR(1), FOUR(2), FOUR(3), FOUR(4), FOUR(5), FOUR(6), FOUR(7)
+#define SIXTEEN_MORE(i) FOUR(i), FOUR(i + 1), FOUR(i + 2), FOUR(i + 3)
+#define SUMS_64 SUMS_32, SIXTEEN_MORE(8), SIXTEEN_MORE(12)
+#define SUMS_128 SUMS_64, SIXTEEN_MORE(16), SIXTEEN_MORE(20), SIXTEEN_MORE(24), SIXTEEN_MORE(28)
+#define MULTIPLY(shape, type, numbers, a, b, add, turn_a, turn_b, ...)                                               \
+  asm volatile("{ .reg .pred add; setp.ne.b32 add, %" #add ", 0; wgmma.mma_async.sync.aligned." shape ".f32." type   \
+               "." type " {" numbers "}, %" #a ", %" #b ", add, 1, 1, %" #turn_a ", %" #turn_b "; }"                 \
+               : __VA_ARGS__                                                                                         \
                : "l"(left), "l"(right), "r"(adding), "n"(TURN_A), "n"(TURN_B))
 
-// sums [64, 8 x EIGHTS] = A B, or += where `adding`, 16 of the depth, asynchronously; TURN_ where the depth goes from line
-// to line. A lane has columns 8 i + lane % 4 * 2 and + 1 of rows lane / 4 (sums[i][0] and [1]) and + 8 of its warp's 16.
+// sums [64, 8 x EIGHTS] = A B, or += where `adding`, 16 of the depth, some time; TURN_ where the depth goes from line to
+// line. A lane has columns 8 i + lane % 4 * 2 and + 1 of rows lane / 4 (sums[i][0] and [1]) and + 8 of its warp's 16.
 template <typename T, bool TURN_A, bool TURN_B, int EIGHTS>
 __device__ void multiply(float (&sums)[EIGHTS][4], unsigned long long left, unsigned long long right, int adding) {
-#define NAMES_128 SIXTY "," TEN(6) "," TEN(7) "," TEN(8) "," TEN(9) "," TEN(10) "," TEN(11) ",%120,%121,%122,%123,%124,%125,%126,%127"
   static_assert(EIGHTS == 32 || EIGHTS == 16 || EIGHTS == 8);
-  if constexpr (EIGHTS == 32) {
-    if constexpr (IS_F16<T>)
-      MULTIPLY("m64n256k16", "f16", NAMES_128, 128, 129, 130, 131, 132, SIXTY_FOUR(0), SIXTY_FOUR(16));
-    else
-      MULTIPLY("m64n256k16", "bf16", NAMES_128, 128, 129, 130, 131, 132, SIXTY_FOUR(0), SIXTY_FOUR(16));
-  } else if constexpr (EIGHTS == 16) {
-    if constexpr (IS_F16<T>)
-      MULTIPLY("m64n128k16", "f16", SIXTY ",%60,%61,%62,%63", 64, 65, 66, 67, 68, SIXTY_FOUR(0));
-    else
-      MULTIPLY("m64n128k16", "bf16", SIXTY ",%60,%61,%62,%63", 64, 65, 66, 67, 68, SIXTY_FOUR(0));
-  } else {
-    if constexpr (IS_F16<T>)
-      MULTIPLY("m64n64k16", "f16", TEN() "," TEN(1) "," TEN(2) ",%30,%31", 32, 33, 34, 35, 36, SIXTEEN_OF(0), SIXTEEN_OF(4));
-    else
-      MULTIPLY("m64n64k16", "bf16", TEN() "," TEN(1) "," TEN(2) ",%30,%31", 32, 33, 34, 35, 36, SIXTEEN_OF(0), SIXTEEN_OF(4));
-  }
+  if constexpr (EIGHTS == 32 && IS_F16<T>)
+    MULTIPLY("m64n256k16", "f16", NUMBERS_128, 128, 129, 130, 131, 132, SUMS_128);
+  else if constexpr (EIGHTS == 32)
+    MULTIPLY("m64n256k16", "bf16", NUMBERS_128, 128, 129, 130, 131, 132, SUMS_128);
+  else if constexpr (EIGHTS == 16 && IS_F16<T>)
+    MULTIPLY("m64n128k16", "f16", NUMBERS_64, 64, 65, 66, 67, 68, SUMS_64);
+  else if constexpr (EIGHTS == 16)
+    MULTIPLY("m64n128k16", "bf16", NUMBERS_64, 64, 65, 66, 67, 68, SUMS_64);
+  else if constexpr (IS_F16<T>)
+    MULTIPLY("m64n64k16", "f16", NUMBERS_32, 32, 33, 34, 35, 36, SUMS_32);
+  else
+    MULTIPLY("m64n64k16", "bf16", NUMBERS_32, 32, 33, 34, 35, 36, SUMS_32);
 }
 
 // Keeps the compiler from using sums before they are there.

@@ -9,7 +9,7 @@ template <int DOWN, int ACROSS, int STAGES> struct Memory {
   static constexpr int RESULTS = STAGES * STAGE, BARRIERS = RESULTS + DOWN / 64 * 2 * BOX;
 };
 
-// The tile after which a cluster goes on: down eight, then across, so that what runs together reads the same of A and B.
+// Where tile `number` is: down `high`, then across, so that what runs together reads the same of A and B.
 __device__ int2 find_tile(int number, int tiles_down, int tiles_across, int high) {
   int band = number / (high * tiles_across), rest = number % (high * tiles_across);
   int height = min(high, tiles_down - high * band);
