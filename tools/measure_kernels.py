@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from sectorwise.errors import SectorwiseError
 from sectorwise.kernels.bench import describe_run, measure_case
 from sectorwise.kernels.bench_cases import list_cases
-from sectorwise.kernels.launching import count_multiprocessors, make_current, open_library
+from sectorwise.kernels.launching import count_multiprocessors, make_current, open_library, read_capability
 from sectorwise.kernels.plan import divide_up
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     on_device = ("-m", "pytest", "-n0", "-q", "-p", "tools.kernels_on_device")
     run(folder, "tests.txt", sys.executable, *on_device, *TESTED)
-    cases = list_cases(count_multiprocessors(0))
+    cases = list_cases(count_multiprocessors(0), read_capability(0))
     write_rows(folder, "table.json", measure(cases))
     products = [case for case in cases if re.match(r"gemv( x16)? (bf16|u4|e4m3) (1024|4096|8192|28672) ", case.name)]
     write_rows(folder, "plans.json", measure([each for case in products for each in vary(case)]))

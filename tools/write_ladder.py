@@ -27,6 +27,7 @@ LADDERS: Final = {
     "records": "Records, 262,144 of 48 bytes",
     "gemv": "Matrix times vector, 4096 x 4096 in bfloat16",
     "gemm": "Matrix product, 1024 x 1024, depth 512",
+    "gemm_hopper": "The same for compute capability 9.0",
 }
 _COUNTED: Final = tuple(
     rule.code for rule in RULES if rule.code.startswith(("SW1", "SW2", "SW3")) and not rule.follows_caches
@@ -46,9 +47,9 @@ _COLUMNS: Final = (
 _HEAD: Final = """\
 # Ladders
 
-Four problems, each solved several times, each time a little better. The sources are in `examples/ladder`, made to be
-read; `sectorwise check examples/ladder/gemv.cu` shows any of them line by line. This page is written by
-`tools/write_ladder.py`.
+Four problems, each solved several times, each time a little better, the last one for two kinds of GPU. The sources are
+in `examples/ladder`, made to be read; `sectorwise check examples/ladder/gemv.cu` shows any of them line by line. This
+page is written by `tools/write_ladder.py`.
 
 Requests and sectors are those of global memory, wavefronts those of shared memory, on an H200. They are exact. The last
 column is what the models make of them (`--caches`, from an empty L2); none of it was measured. Launches are small: what
@@ -56,8 +57,9 @@ is said of time says how rungs stand to each other, not what a large matrix take
 ideas in running form, for all shapes.
 """
 _TAIL: Final = """\
-A further rung, wgmma fed by TMA, is not here: what these read of shared memory is neither computed nor counted so far,
-so nothing could be said of it.
+What these two fetch of A and B is not in their counts, nor in a time: the reports say so of each instruction. Tensor
+maps and wgmma are not computed; that every block ends, and what is stored, is. `sectorwise.kernels.matmul` begins here:
+[the log](../benchmarks/kernels/LOG.md) has what each step brought on an H200.
 """
 
 
@@ -91,6 +93,7 @@ def render_ladder(name: str, kernels: Sequence[KernelAnalysis]) -> str:
     rows = []
     for number, kernel in enumerate(kernels, 1):
         time = "" if kernel.time is None else f"{float(f'{kernel.time.estimate_ns / 1000:.3g}'):g}"
+        time = "unknown" if kernel.limitations else time
         codes = sorted({finding.code for finding in kernel.findings if finding.code in _COUNTED})
         rows.append(f"{describe_counts(kernel, number)} {', '.join(codes) or 'none'} | {time} |")
     steps = "\n".join(read_comments(name))

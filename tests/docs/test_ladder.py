@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from sectorwise.analysis.data import KernelAnalysis
 
 Array = npt.NDArray[Any]
+UNKNOWN = {"gemm_hopper": {"HGMMA", "UTMALDG"}}
+"""What is neither computed nor counted of a ladder, by instruction."""
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +31,7 @@ def test_the_counts_of_the_page_are_the_tools(name: str, rows: list[str]) -> Non
     kernels = analyse_ladder(name, follow_caches=False)
     assert len(kernels) == len(read_comments(name))
     for number, kernel in enumerate(kernels):
-        assert kernel.limitations == ()
+        assert {each.because.partition(":")[0] for each in kernel.limitations} == UNKNOWN.get(name, set())
         assert kernel.faults == ()
         assert told[number].startswith(describe_counts(kernel, number + 1))
     assert told[len(kernels) :][:1] == [] or told[len(kernels)].startswith("## ")

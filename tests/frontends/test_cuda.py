@@ -63,6 +63,15 @@ def test_targets(tmp_path: Path, target: str) -> None:
     assert read_cubin(_compile(tmp_path, SCALE, CompileRequest(target)).cubin, "kernel.cu").target == target
 
 
+def test_instructions_of_one_architecture_choose_it(tmp_path: Path) -> None:
+    text = 'extern "C" __global__ void order() { asm volatile("wgmma.fence.sync.aligned;"); }\n'
+    made = _compile(tmp_path, text)
+    assert (made.target, made.options[0]) == ("sm_90a", "-arch=sm_90a")
+    assert [kernel.target for kernel in read_cubin(made.cubin, "kernel.cu").kernels] == ["sm_90a"]
+    with pytest.raises(CompileError, match=r"wgmma\.fence"):
+        _compile(tmp_path, text, CompileRequest("sm_80"))
+
+
 def test_unknown_target_is_the_requests_fault(tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"NVRTC 13\.0 cannot compile for sm_70"):
         _compile(tmp_path, SCALE, CompileRequest("sm_70"))

@@ -15,7 +15,8 @@ from sectorwise.binding import bind
 from sectorwise.device import load_device
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.cuda import CUDA
-from sectorwise.kernels.plan import SOURCES, Operand, Pointer, pack
+from sectorwise.kernels.plan import SOURCES, Operand, Pointer, TensorMap, pack
+from sectorwise.kernels.tensor_maps import MAP_BYTES
 from sectorwise.launch.config import Argument, BufferArgument, BytesArgument, Contents, LaunchConfig, PointerArgument
 from sectorwise.machine.engine import execute
 from sectorwise.machine.execution import ExecutionOptions
@@ -64,6 +65,10 @@ FAMILIES = {
         *("matmul_tensor<bf16, 64, true, true>", "matmul_tensor<f16, 64, false, false>", "matmul_any<bf16>"),
         *("matmul_tensor<bf16, 128, true, false>", "matmul_tensor<bf16, 64, false, true>"),
     ),
+    "matmul_tma.cu": (
+        *(f"matmul_tma<bf16, 128, 128, 6, 2, {order}>" for order in ("true, true", "false, false")),
+        *(f"matmul_split<bf16, 64, 12, 2, {order}>" for order in ("true, true", "false, false")),
+    ),
     "records.cu": tuple(
         f"{kernel}<{item}, {fields}, {move}>"
         for kernel in ("records_to_arrays", "arrays_to_records")
@@ -82,6 +87,7 @@ def place(array: Array, address: int = 512) -> Operand:
 @cache
 def compile_kernels(source: str, kernels: tuple[str, ...]) -> dict[str, Kernel]:
     """Kernels of one source of the package for an H200, by the names that plans give them."""
+    # Of sm_90a where it has wgmma.
     made = CUDA.compile(SOURCES / source, CompileRequest("sm_90", kernels=kernels))
     found = {kernel.name: kernel for kernel in read_cubin(made.cubin, source).kernels}
     return {name: found[made.kernel_names.get(name, name)] for name in kernels}
@@ -106,6 +112,8 @@ def bind_plan(plan: KernelPlan, memories: Mapping[str, Array], offsets: Mapping[
                 seen.add(name)
                 memory = memories[name].view(np.uint8).reshape(-1)
                 arguments.append(BufferArgument("u8", memory.size, Contents("array", array=memory), name))
+            case TensorMap():
+                arguments.append(BytesArgument(bytes(MAP_BYTES)))
             case _:
                 arguments.append(BytesArgument(pack(argument)))
     launch = LaunchConfig(plan.kernel, plan.grid, plan.block, plan.dynamic_shared_bytes, tuple(arguments))

@@ -9,7 +9,8 @@ from sectorwise.kernels.arrays import DeviceArray, contiguous_strides
 from sectorwise.kernels.gemv_plans import Product, plan_product
 from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.movement import plan_move
-from sectorwise.kernels.plan import SOURCES, Operand, Pointer, pack
+from sectorwise.kernels.plan import SOURCES, Operand, Pointer, TensorMap, pack
+from sectorwise.kernels.tensor_maps import MAP_BYTES
 from sectorwise.launch.config import Argument, BufferArgument, BytesArgument, Contents, LaunchConfig
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ def configure(plan: KernelPlan | None, sizes_bytes: Mapping[str, int]) -> Launch
         if isinstance(argument, Pointer):
             size = sizes_bytes[argument.operand]
             arguments.append(BufferArgument("u8", size, Contents("noise"), argument.operand))
+        elif isinstance(argument, TensorMap):
+            arguments.append(BytesArgument(bytes(MAP_BYTES)))
         else:
             arguments.append(BytesArgument(pack(argument)))
     return LaunchConfig(plan.kernel, plan.grid, plan.block, plan.dynamic_shared_bytes, tuple(arguments))
@@ -144,6 +147,6 @@ def test_products_of_matrices_are_clean() -> None:
     operands = {"a": (2048, 1024), "b": (1024, 2048), "c": (2048, 2048)}
     a, b, c = (DeviceArray(name, lay(shape, 2, 512), "bf16", 0, read_only=False) for name, shape in operands.items())
     sizes = {name: 2 * shape[0] * shape[1] for name, shape in operands.items()}
-    (kernel,) = check("matmul.cu", [configure(plan_matmul(a, b, c, 132), sizes)])
+    (kernel,) = check("matmul.cu", [configure(plan_matmul(a, b, c, 132, (8, 0)), sizes)])
     assert judge(kernel) == ([], True, True)
     assert kernel.occupancy.blocks_per_sm == 2

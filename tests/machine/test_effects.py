@@ -56,6 +56,8 @@ EFFECTS = [
     ("HGMMA.64x16x16.F32 R32, gdesc[UR8], RZ, !UPT, gsb0", "R32 R33 R34 R35 R36 R37 R38 R39", ""),
     ("HGMMA.64x16x16.F16 R40, gdesc[UR8], RZ, !UPT, gsb0", "R40 R41 R42 R43", ""),
     ("LDTM.x4 R8, tmem[UR4]", "R8 R9 R10 R11", ""),
+    ("USETMAXREG.TRY_ALLOC.CTAPOOL UP0, 0xe8", "UP0", ""),
+    ("USETMAXREG.DEALLOC.CTAPOOL 0x28", "", ""),
     ("MOV.64 R8, R2", "R8 R9", "R2 R3"),
     ("SHF.L.U64.HI R8, R2, 0x3, R4", "R8", "R2 R4"),
     ("@P0 BRA P1, `(.L_x_1)", "", "P0 P1"),

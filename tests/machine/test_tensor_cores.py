@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
-from sectorwise.machine.execution import Certainty
+from sectorwise.machine.execution import Certainty, Engine, ExecutionOptions
 from tests.machine.launching import find_line, run
 
 WARPGROUP = r"""
@@ -53,6 +54,25 @@ extern "C" __global__ void apart(float* out, unsigned long long a, unsigned long
   if (threadIdx.x < 32) asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, 64;" :: "r"(t));
 }
 """
+
+REGISTERS = r"""
+extern "C" __global__ void __launch_bounds__(256, 1) share(int* out) {
+  if (threadIdx.x < 128) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    out[threadIdx.x] = 1;
+  } else {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    out[threadIdx.x] = 2;
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("engine", [Engine.REFERENCE, Engine.NATIVE])
+def test_registers_that_warps_ask_for_are_there(engine: Engine) -> None:
+    done = run(REGISTERS, "share<<<1, 256>>>(i32[256])", ExecutionOptions(engine=engine), "sm_90a")
+    assert (done.execution.faults, done.execution.limitations) == ((), ())
+    np.testing.assert_array_equal(done.output(0, np.int32), np.repeat([1, 2], 128))
 
 
 def test_warpgroup_products_are_unknown_and_what_is_around_them_is_counted() -> None:

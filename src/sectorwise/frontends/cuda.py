@@ -60,6 +60,8 @@ class CudaFrontend:
             CompileError: the compiler's message, with the file's own lines.
             MissingToolError: NVRTC is not installed.
             ArgumentError: the file cannot be read, or the target is unknown to this NVRTC.
+
+        Where instructions are of one architecture alone (wgmma), the target becomes that one: sm_90a for sm_90.
         """
         return self.compile_text(path, read_source(path).text, request)
 
@@ -71,7 +73,12 @@ class CudaFrontend:
         key = _make_key(nvrtc, program, path, request)
         stored = _read_stored(key) if key else None
         if stored is None:
-            stored = _compile(nvrtc, unit, path, request.target)
+            try:
+                stored = _compile(nvrtc, unit, path, request.target)
+            except CompileError as error:
+                if not _wants_own_instructions(request.target, str(error)):
+                    raise
+                return self.compile_text(path, text, replace(request, target=f"{request.target}a"))
             if key:
                 _store(key, *stored)
         cubin, kernel_names = stored
@@ -193,6 +200,12 @@ def _read_stored(key: str) -> tuple[bytes, dict[str, str]] | None:
 
 def _store(key: str, cubin: bytes, kernel_names: dict[str, str]) -> None:
     write_entry(_AREA, key, json.dumps(kernel_names).encode() + b"\n" + cubin)
+
+
+def _wants_own_instructions(target: str, log: str) -> bool:
+    """Whether a target was refused instructions that it has under another name: from sm_90 on there is an sm_90a."""
+    number = target.removeprefix("sm_")
+    return number.isdigit() and int(number) >= 90 and f"not supported on .target '{target}'" in log
 
 
 def _compile(nvrtc: Nvrtc, unit: _Unit, path: Path, target: str) -> tuple[bytes, dict[str, str]]:

@@ -18,7 +18,7 @@ import numpy as np
 from sectorwise.errors import SectorwiseError
 from sectorwise.frontends.nvrtc import load_nvrtc
 from sectorwise.kernels.bench_cases import list_cases
-from sectorwise.kernels.launching import count_multiprocessors, launch, make_current, open_library
+from sectorwise.kernels.launching import count_multiprocessors, launch, make_current, open_library, read_capability
 from sectorwise.kernels.torch_peers import capture_peer, find_torch
 from sectorwise.verify.driver import allocate, call, describe_gpu, release, upload
 from sectorwise.version import __version__
@@ -82,7 +82,7 @@ def measure_cases(select: str = "") -> Iterator[BenchRow]:
         DeviceRunError: there is no GPU.
     """
     driver = open_library()
-    for case in list_cases(count_multiprocessors(_DEVICE)):
+    for case in list_cases(count_multiprocessors(_DEVICE), read_capability(_DEVICE)):
         if select in case.name:
             with make_current(_DEVICE):
                 yield measure_case(driver, case)

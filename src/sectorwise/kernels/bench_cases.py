@@ -48,8 +48,8 @@ class BenchCase:
     goal_tbps: float | None = None
 
 
-def list_cases(multiprocessors: int) -> tuple[BenchCase, ...]:
-    """All lines, for a GPU of so many SMs."""
+def list_cases(multiprocessors: int, capability: tuple[int, int]) -> tuple[BenchCase, ...]:
+    """All lines, for a GPU of so many SMs and that compute capability."""
     cases = [_multiply("bf16", n, k, 1, multiprocessors, goal) for n, k, goal in (*_SMALL, *_LARGE)]
     cases += [_multiply("bf16", n, k, 1, multiprocessors, None, _HUGE_TBPS) for n, k in _HUGE]
     shapes = [(n, k) for n, k, _ in (*_SMALL, *_LARGE)] + [_HUGE[0]]
@@ -61,9 +61,10 @@ def list_cases(multiprocessors: int) -> tuple[BenchCase, ...]:
     cases += [_turn(item, (side, side)) for item in (4, 2) for side in (8192, 12288, 16384)]
     cases += [_turn(4, shape) for shape in ((4097, 8191), (3, 10_000_000), (4096, 64, 64))]
     cases += [_turn(4, (1 << 24, 12), 0.95 * 4.26), _turn(4, (12, 1 << 24), 0.95 * 4.26)]
-    cases += [_multiply_matrices((side,) * 3, multiprocessors, goal) for side, goal in _MATRICES]
-    cases.append(_multiply_matrices((4096, 4096, 14336), multiprocessors, turned=True))
-    cases.append(_multiply_matrices((48, 4096, 4096), multiprocessors))
+    gpu = multiprocessors, capability
+    cases += [_multiply_matrices((side,) * 3, *gpu, goal) for side, goal in _MATRICES]
+    cases.append(_multiply_matrices((4096, 4096, 14336), *gpu, turned=True))
+    cases.append(_multiply_matrices((48, 4096, 4096), *gpu))
     return tuple(cases)
 
 
@@ -121,7 +122,12 @@ def _turn(item: int, shape: tuple[int, ...], goal_tbps: float | None = None) -> 
 
 
 def _multiply_matrices(
-    sizes: tuple[int, int, int], multiprocessors: int, goal_us: float | None = None, *, turned: bool = False
+    sizes: tuple[int, int, int],
+    multiprocessors: int,
+    capability: tuple[int, int],
+    goal_us: float | None = None,
+    *,
+    turned: bool = False,
 ) -> BenchCase:
     """A product of m x k and k x n; `turned` where A lies by columns and B too."""
     m, n, k = sizes
@@ -133,7 +139,7 @@ def _multiply_matrices(
     bytes_of = {"a": 2 * m * k, "b": 2 * k * n, "c": 2 * m * n}
     return BenchCase(
         name=f"matmul bf16 {m} x {n} x {k}{' turned' if turned else ''}",
-        plan=_expect(plan_matmul(a, b, c, multiprocessors)),
+        plan=_expect(plan_matmul(a, b, c, multiprocessors, capability)),
         sizes_bytes=bytes_of,
         rotated=("a", "b", "c"),
         moved_bytes=sum(bytes_of.values()),

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import ctypes
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.errors import ArgumentError, DeviceRunError
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.cuda import CUDA
 from sectorwise.kernels.extended import SINCE_MAJOR, configure_overlap
-from sectorwise.kernels.plan import SOURCES, Pointer, pack
+from sectorwise.kernels.plan import SOURCES, Pointer, TensorMap, pack
+from sectorwise.kernels.tensor_maps import encode_map
 from sectorwise.verify.driver import Driver, call, load_function, open_driver
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from sectorwise.kernels.arrays import DeviceArray
-    from sectorwise.kernels.plan import KernelPlan
+    from sectorwise.kernels.plan import Argument, KernelPlan
 
 _POINTER_DEVICE: Final = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL of cuda.h
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_* of cuda.h
@@ -79,6 +80,13 @@ def count_multiprocessors(device: int) -> int:
     return _read_attribute(device, _MULTIPROCESSORS)
 
 
+@cache
+def read_capability(device: int) -> tuple[int, int]:
+    """The compute capability of a GPU."""
+    major, minor = (_read_attribute(device, number) for number in (_CAPABILITY_MAJOR, _CAPABILITY_MINOR))
+    return major, minor
+
+
 def launch(plan: KernelPlan, addresses: Mapping[str, int], device: int, stream: int) -> None:
     """Put the launch of a plan on a stream; nothing is allocated and nothing waits once its kernel was loaded.
 
@@ -86,22 +94,34 @@ def launch(plan: KernelPlan, addresses: Mapping[str, int], device: int, stream: 
         CompileError, MissingToolError: the kernel cannot be compiled, at its first use.
         DeviceRunError: the driver refuses the launch.
     """
-    function = _load(plan.source, plan.kernel, device, plan.dynamic_shared_bytes)
-    held = []
-    for argument in plan.arguments:
-        if isinstance(argument, Pointer):
-            held.append((addresses[argument.operand] + argument.offset_bytes).to_bytes(8, "little"))
-        else:
-            held.append(pack(argument))
+    function = _load(plan.source, plan.kernel, device, plan.dynamic_shared_bytes, specific=plan.specific)
+    held = [pack_argument(argument, addresses) for argument in plan.arguments]
     buffers = [ctypes.create_string_buffer(value, len(value)) for value in held]
     table = (ctypes.c_void_p * len(buffers))(*[ctypes.cast(buffer, ctypes.c_void_p) for buffer in buffers])
     shape = (*plan.grid, *plan.block, plan.dynamic_shared_bytes)
     with make_current(device):
-        if plan.overlaps and _read_capability(device)[0] >= SINCE_MAJOR:
+        if plan.overlaps and read_capability(device)[0] >= SINCE_MAJOR:
             config = configure_overlap(plan, stream)
             call(open_library(), "cuLaunchKernelEx", ctypes.byref(config), function, table, None)
             return
         call(open_library(), "cuLaunchKernel", function, *shape, ctypes.c_void_p(stream), table, None)
+
+
+def pack_argument(argument: Argument, addresses: Mapping[str, int]) -> bytes:
+    """The bytes of an argument of a plan, its operands being at these addresses."""
+    match argument:
+        case Pointer(operand=operand, offset_bytes=offset_bytes):
+            return (addresses[operand] + offset_bytes).to_bytes(8, "little")
+        case TensorMap(operand=operand):
+            return encode_at(argument, addresses[operand])
+        case _:
+            return pack(argument)
+
+
+@lru_cache(maxsize=4096)
+def encode_at(described: TensorMap, address: int) -> bytes:
+    """The bytes of a tensor map at an address; those asked for last are remembered."""
+    return encode_map(open_library(), described, address)
 
 
 @contextmanager
@@ -131,14 +151,10 @@ def _read_attribute(device: int, attribute: int) -> int:
 
 
 @cache
-def _read_capability(device: int) -> tuple[int, int]:
-    return _read_attribute(device, _CAPABILITY_MAJOR), _read_attribute(device, _CAPABILITY_MINOR)
-
-
-@cache
-def _load(source: str, kernel: str, device: int, dynamic_shared_bytes: int) -> ctypes.c_void_p:
-    major, minor = _read_capability(device)
-    made = CUDA.compile(SOURCES / source, CompileRequest(f"sm_{major}{minor}", kernels=(kernel,)))
+def _load(source: str, kernel: str, device: int, dynamic_shared_bytes: int, *, specific: bool) -> ctypes.c_void_p:
+    major, minor = read_capability(device)
+    target = f"sm_{major}{minor}{'a' if specific else ''}"
+    made = CUDA.compile(SOURCES / source, CompileRequest(target, kernels=(kernel,)))
     driver, module = open_library(), ctypes.c_void_p()
     with make_current(device):
         call(driver, "cuModuleLoadData", ctypes.byref(module), made.cubin)

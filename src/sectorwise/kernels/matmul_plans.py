@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sectorwise.errors import ArgumentError
 from sectorwise.kernels.gemv_plans import C_TYPES, VECTOR_BYTES
 from sectorwise.kernels.plan import KernelPlan, Number, Pointer, divide_up
+from sectorwise.kernels.warpgroup_plans import CAPABILITY, plan_warpgroups
 
 if TYPE_CHECKING:
     from sectorwise.kernels.arrays import DeviceArray
@@ -21,10 +22,13 @@ _MOST: Final = 1 << 30
 """Kernels count rows, columns and depth in 32 bits."""
 
 
-def plan_matmul(a: DeviceArray, b: DeviceArray, c: DeviceArray, multiprocessors: int) -> KernelPlan | None:
-    """The launch of C [m, n] = A [m, k] B [k, n] on a GPU of so many SMs, None where C is empty.
+def plan_matmul(
+    a: DeviceArray, b: DeviceArray, c: DeviceArray, multiprocessors: int, capability: tuple[int, int]
+) -> KernelPlan | None:
+    """The launch of C [m, n] = A [m, k] B [k, n] on a GPU of so many SMs and that compute capability, None for no C.
 
-    Shapes fit, types are bf16 or f16. Operands are called a, b and c.
+    Shapes fit, types are bf16 or f16. Operands are called a, b and c. What wgmma cannot take is multiplied by mma.sync,
+    and what lies in no whole pieces of 16 bytes element by element.
 
     Raises:
         ArgumentError: an axis has 2**30 elements or more.
@@ -34,6 +38,10 @@ def plan_matmul(a: DeviceArray, b: DeviceArray, c: DeviceArray, multiprocessors:
         raise ArgumentError(f"expected fewer than 2**30 rows, columns and depth, got {m:,}, {n:,} and {k:,}")
     if m == 0 or n == 0:
         return None
+    if capability == CAPABILITY and k and multiprocessors > 1:
+        plan = plan_warpgroups(a, b, c, multiprocessors)
+        if plan is not None:
+            return plan
     a_by_rows, b_by_rows = _find_order(a), _find_order(b)
     if k == 0 or a_by_rows is None or b_by_rows is None:
         return _plan_any(a, b, c)

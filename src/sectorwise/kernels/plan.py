@@ -34,7 +34,22 @@ class Numbers:
     values: tuple[int, ...]
 
 
-Argument = Pointer | Number | Numbers
+@dataclass(frozen=True, slots=True)
+class TensorMap:
+    """A matrix that is copied in boxes: a `CUtensorMap` of cuda.h, passed by value, that is made at the launch.
+
+    `kind` of its elements is bf16 or f16; `extents` are elements of a line, and lines; `step_bytes` is from line to
+    line; `box` are elements and lines of a box, which has 128 bytes a line in shared memory, swizzled.
+    """
+
+    operand: str
+    kind: str
+    extents: tuple[int, int]
+    step_bytes: int
+    box: tuple[int, int]
+
+
+Argument = Pointer | Number | Numbers | TensorMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +57,7 @@ class KernelPlan:
     """One launch: the kernel of a source file (`transpose.cu`), as its template is spelled, and what it is given.
 
     One that `overlaps` may begin before what is ahead on the stream has ended: its kernel waits itself.
+    `specific` is a kernel with instructions of one architecture alone: compiled for sm_90a, not sm_90.
     """
 
     source: str
@@ -51,6 +67,7 @@ class KernelPlan:
     arguments: tuple[Argument, ...]
     dynamic_shared_bytes: int = 0
     overlaps: bool = False
+    specific: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from sectorwise.errors import ArgumentError
 from sectorwise.kernels.arrays import check_output, check_together, read_array, rename_type
 from sectorwise.kernels.frameworks import allocate, find_stream
 from sectorwise.kernels.gemv_plans import GROUP, describe_product, plan_packing, plan_product
-from sectorwise.kernels.launching import choose_device, count_multiprocessors, launch
+from sectorwise.kernels.launching import choose_device, count_multiprocessors, launch, read_capability
 from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.plan import divide_up
 
@@ -132,11 +132,13 @@ def pack_int4(weights: object, out: object | None = None, *, stream: int | None 
 def matmul(a: object, b: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401
     """The product of matrices A [m, k] and B [k, n], both bfloat16 or both float16; either may lie by columns.
 
-    Plan: 128 x 128 of the result a block (64 x 128 where such are fewer than SMs), three stages of 64 of the depth by
-    asynchronous copies of 16 bytes: 16 sectors a request of 16 ideal, whole lines of shared memory; ldmatrix from
-    pieces at swizzled columns, 4 wavefronts of 4 ideal; mma.sync, not wgmma so far. A byte from L2 is used in 64
-    operations, where the ridge is 113; eight tiles below each other share what is read. Operands whose lines begin at
-    no multiple of 16 bytes, or have no whole pieces of 16, go through a plain tile of 16 x 16.
+    Plan, compute capability 9.0: wgmma fed by TMA. Two blocks, each with 128 x 256 of the result at a time, fetch B
+    together: a byte from L2 is used in 128 operations, where the ridge is 113; four stages of 64 of the depth, 192 KiB
+    in flight an SM; the next tile is fetched while the last one is stored. Fewer rows or columns: smaller tiles, and
+    blocks that share the depth. Else, and where a line begins at no multiple of 16 bytes: 128 x 128 a block (64 x 128
+    where such are fewer than SMs), three stages by asynchronous copies of 16 bytes, 16 sectors a request of 16 ideal;
+    ldmatrix from pieces at swizzled columns, 4 wavefronts of 4 ideal; mma.sync, 64 operations a byte. Eight tiles below
+    each other share what is read. What has no whole pieces of 16 bytes goes through a plain tile of 16 x 16.
 
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
@@ -157,7 +159,7 @@ def matmul(a: object, b: object, out: object | None = None, *, stream: int | Non
     if 0 in shape:
         return result
     device = choose_device((left, right, target))
-    plan = plan_matmul(left, right, target, count_multiprocessors(device))
+    plan = plan_matmul(left, right, target, count_multiprocessors(device), read_capability(device))
     if plan is not None:
         addresses = {"a": left.operand.address, "b": right.operand.address, "c": target.operand.address}
         launch(plan, addresses, device, find_stream(a) if stream is None else stream)

@@ -30,6 +30,14 @@ def do_nothing(_instruction: Instruction) -> Action:
     return lambda _port: None
 
 
+def take_registers(instruction: Instruction) -> Action:
+    """USETMAXREG: warps give registers back, or take some; TRY_ALLOC says whether it got them, which it does."""
+    write = write_predicate(next((each for each in instruction.operands if isinstance(each, Predicate)), None))
+    if write is None:
+        return do_nothing(instruction)
+    return lambda port: write(port, port.algebra.predicate(True))  # noqa: FBT003 - a value
+
+
 def move(instruction: Instruction) -> Action:
     """MOV, UMOV, RPCMOV: a word, or a pair with 64."""
     destination, source = instruction.operands[:2]

@@ -235,7 +235,7 @@ SEMANTICS: Mapping[str, Callable[[Instruction], Action]] = {
     "CGAERRBAR": moves.do_nothing,
     "ACQBULK": moves.do_nothing,
     "PREEXIT": moves.do_nothing,
-    "USETMAXREG": moves.do_nothing,
+    "USETMAXREG": moves.take_registers,
     "UTMACMDFLUSH": moves.do_nothing,
     "UTMACCTL": moves.do_nothing,
     "UTMAPF": moves.do_nothing,

@@ -1,0 +1,221 @@
+// C [m, n] = A [m, k] B [k, n] in 16-bit floats, for compute capability 9.0a; sums are in float.
+#include "hopper.cuh"
+
+constexpr int DEPTH = 64, LINE = 128;  // of the depth a stage; bytes of a line in shared memory
+constexpr int BOX = 64 * LINE;         // bytes of 64 lines
+
+template <int DOWN, int ACROSS, int STAGES> struct Memory {
+  static constexpr int A = DOWN * LINE, B = ACROSS * LINE, STAGE = A + B;
+  static constexpr int RESULTS = STAGES * STAGE, BARRIERS = RESULTS + DOWN / 64 * 2 * BOX;
+};
+
+// Where tile `number` is: down `high`, then across, so that what runs together reads the same of A and B.
+__device__ int2 find_tile(int number, int tiles_down, int tiles_across, int high) {
+  int band = number / (high * tiles_across), rest = number % (high * tiles_across);
+  int height = min(high, tiles_down - high * band);
+  return make_int2(high * band + rest % height, rest / height);
+}
+
+// A block has DOWN x ACROSS of C at a time, a warpgroup each 64 rows of it, one more warpgroup fetches. The blocks of a
+// cluster lie one below the other and fetch B together.
+template <typename T, int DOWN, int ACROSS, int STAGES, int CLUSTER, bool A_BY_ROWS, bool B_BY_ROWS>
+__global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(DOWN * 2 + 128, 1)
+matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b,
+           const __grid_constant__ TensorMap c, int steps, int tiles_down, int tiles_across, int high) {
+  typedef Memory<DOWN, ACROSS, STAGES> Place;
+  constexpr int WARPGROUPS = DOWN / 64, SHARE = ACROSS / CLUSTER;
+  extern __shared__ __align__(1024) unsigned char memory[];
+  unsigned int base = (address_of(memory) + 1023) & ~1023u;
+  unsigned int full = base + Place::BARRIERS, empty = full + 8 * STAGES;
+  int rank = CLUSTER > 1 ? rank_in_cluster() : 0;
+  if (threadIdx.x == 0) {
+    expect_map(a), expect_map(b), expect_map(c);
+    for (int stage = 0; stage < STAGES; ++stage) {
+      make_barrier(full + 8 * stage, 1);
+      make_barrier(empty + 8 * stage, CLUSTER * WARPGROUPS * 4);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  join_cluster<CLUSTER>();
+  int tiles = tiles_down * tiles_across, first = blockIdx.x / CLUSTER, together = gridDim.x / CLUSTER;
+  int stage = 0, parity = 0;
+  if (threadIdx.x < 128) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if (threadIdx.x == 0) {
+      for (int number = first; number < tiles; number += together) {
+        int2 tile = find_tile(number, tiles_down, tiles_across, high);
+        int row = (tile.x * CLUSTER + rank) * DOWN, column = tile.y * ACROSS + rank * SHARE;
+        for (int t = 0; t < steps; ++t) {
+          unsigned int left = base + stage * Place::STAGE, right = left + Place::A + rank * SHARE * LINE;
+          unsigned int barrier = full + 8 * stage;
+          wait_for(empty + 8 * stage, parity ^ 1);
+          expect_bytes(barrier, Place::STAGE);
+          if constexpr (A_BY_ROWS)
+            fetch_box(left, a, t * DEPTH, row, barrier);
+          else
+#pragma unroll
+            for (int i = 0; i < DOWN / 64; ++i) fetch_box(left + i * BOX, a, row + 64 * i, t * DEPTH, barrier);
+          if constexpr (!B_BY_ROWS) {
+            if constexpr (CLUSTER > 1)
+              fetch_box_for(right, b, t * DEPTH, column, barrier, (1 << CLUSTER) - 1);
+            else
+              fetch_box(right, b, t * DEPTH, column, barrier);
+          } else
+#pragma unroll
+            for (int i = 0; i < SHARE / 64; ++i) {
+              if constexpr (CLUSTER > 1)
+                fetch_box_for(right + i * BOX, b, column + 64 * i, t * DEPTH, barrier, (1 << CLUSTER) - 1);
+              else
+                fetch_box(right + i * BOX, b, column + 64 * i, t * DEPTH, barrier);
+            }
+          if (++stage == STAGES) stage = 0, parity ^= 1;
+        }
+      }
+    }
+  } else {
+    if constexpr (WARPGROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    int group = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+    unsigned int results = base + Place::RESULTS + group * 2 * BOX;
+    int line = warp * 16 + lane % 16;
+    unsigned int mine = results + line * LINE;
+    for (int number = first; number < tiles; number += together) {
+      int2 tile = find_tile(number, tiles_down, tiles_across, high);
+      float sums[ACROSS / 8][4];
+      int last = 0;
+      for (int t = 0; t < steps; ++t) {
+        unsigned int left = base + stage * Place::STAGE;
+        unsigned long long rows = describe<A_BY_ROWS>(left + group * BOX, BOX);
+        unsigned long long columns = describe<!B_BY_ROWS>(left + Place::A, BOX);
+        wait_for(full + 8 * stage, parity);
+        begin_products();
+#pragma unroll
+        for (int i = 0; i < DEPTH / 16; ++i)
+          multiply<T, !A_BY_ROWS, B_BY_ROWS>(sums, rows + i * SIXTEEN<A_BY_ROWS>, columns + i * SIXTEEN<!B_BY_ROWS>,
+                                             t | i);
+        commit_products();
+        await_products<1>();
+        if (t > 0 && lane < CLUSTER) arrive_at(empty + 8 * last, lane);
+        last = stage;
+        if (++stage == STAGES) stage = 0, parity ^= 1;
+      }
+      await_products<0>();
+      hold(sums);
+      if (lane < CLUSTER) arrive_at(empty + 8 * last, lane);
+
+      int row = (tile.x * CLUSTER + rank) * DOWN + group * 64, column = tile.y * ACROSS;
+#pragma unroll
+      for (int box = 0; box < ACROSS / 64; ++box) {
+        if (threadIdx.x % 128 == 0) await_reads<1>();
+        join_warpgroup(1 + group);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          float(&low)[4] = sums[8 * box + 2 * i], (&up)[4] = sums[8 * box + 2 * i + 1];
+          store_four(mine + box % 2 * BOX + ((2 * i + lane / 16) ^ line % 8) * 16, pair<T>(low[0], low[1]),
+                     pair<T>(low[2], low[3]), pair<T>(up[0], up[1]), pair<T>(up[2], up[3]));
+        }
+        publish();
+        join_warpgroup(1 + group);
+        if (threadIdx.x % 128 == 0) store_box(c, column + 64 * box, row, results + box % 2 * BOX);
+      }
+    }
+    if (threadIdx.x % 128 == 0) await_reads<0>();
+  }
+  join_cluster<CLUSTER>();
+}
+
+// Few rows: a cluster has 64 x ACROSS of C, each of its blocks SPLIT-th of the depth, so that all SMs have some of B to
+// fetch. What they made is added through the shared memory of the cluster, a block ACROSS / SPLIT columns of it.
+template <typename T, int ACROSS, int STAGES, int SPLIT, bool A_BY_ROWS, bool B_BY_ROWS>
+__global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(160)
+matmul_split(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, T* __restrict__ c, int m, int n,
+             int64 c_step, int steps, int tiles_across) {
+  constexpr int A = BOX, STAGE = A + ACROSS * LINE, WIDTH = ACROSS + 8;
+  static_assert(64 * WIDTH * 4 <= STAGES * STAGE);
+  extern __shared__ __align__(1024) unsigned char memory[];
+  unsigned int base = (address_of(memory) + 1023) & ~1023u;
+  unsigned int full = base + STAGES * STAGE, empty = full + 8 * STAGES;
+  int rank = rank_in_cluster(), tile = blockIdx.x / SPLIT;
+  int row = tile / tiles_across * 64, column = tile % tiles_across * ACROSS;
+  int from = (int)((int64)steps * rank / SPLIT), to = (int)((int64)steps * (rank + 1) / SPLIT);
+  if (threadIdx.x == 128) {
+    expect_map(a), expect_map(b);
+    for (int stage = 0; stage < STAGES; ++stage) {
+      make_barrier(full + 8 * stage, 1);
+      make_barrier(empty + 8 * stage, 4);
+    }
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+  int stage = 0, parity = 0, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  if (threadIdx.x == 128) {
+    for (int t = from; t < to; ++t) {
+      unsigned int left = base + stage * STAGE, barrier = full + 8 * stage;
+      wait_for(empty + 8 * stage, parity ^ 1);
+      expect_bytes(barrier, STAGE);
+      if constexpr (B_BY_ROWS)
+#pragma unroll
+        for (int i = 0; i < ACROSS / 64; ++i) fetch_box(left + A + i * BOX, b, column + 64 * i, t * DEPTH, barrier);
+      else
+        fetch_box(left + A, b, t * DEPTH, column, barrier);
+      if constexpr (A_BY_ROWS)
+        fetch_box(left, a, t * DEPTH, row, barrier);
+      else
+        fetch_box(left, a, row, t * DEPTH, barrier);
+      if (++stage == STAGES) stage = 0, parity ^= 1;
+    }
+  } else if (threadIdx.x < 128) {
+    float sums[ACROSS / 8][4] = {};
+    for (int t = from; t < to; ++t) {
+      unsigned int left = base + stage * STAGE;
+      unsigned long long rows = describe<A_BY_ROWS>(left, BOX), columns = describe<!B_BY_ROWS>(left + A, BOX);
+      wait_for(full + 8 * stage, parity);
+      begin_products();
+#pragma unroll
+      for (int i = 0; i < DEPTH / 16; ++i)
+        multiply<T, !A_BY_ROWS, B_BY_ROWS>(sums, rows + i * SIXTEEN<A_BY_ROWS>, columns + i * SIXTEEN<!B_BY_ROWS>, 1);
+      commit_products();
+      await_products<0>();
+      if (lane == 0) arrive_at(empty + 8 * stage, rank);
+      if (++stage == STAGES) stage = 0, parity ^= 1;
+    }
+    hold(sums);
+    // The last stages may still be read by other warps' products.
+    join_warpgroup(1);
+    unsigned int mine = base + ((warp * 16 + lane / 4) * WIDTH + lane % 4 * 2) * 4;
+#pragma unroll
+    for (int i = 0; i < ACROSS / 8; ++i) {
+      asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(mine + 32 * i), "f"(sums[i][0]), "f"(sums[i][1]) : "memory");
+      asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(mine + 32 * i + 8 * WIDTH * 4), "f"(sums[i][2]),
+                   "f"(sums[i][3])
+                   : "memory");
+    }
+  }
+  __syncwarp();
+  share_with_cluster();
+  constexpr int QUARTERS = ACROSS / SPLIT / 4;
+  for (int number = threadIdx.x; number < 64 * QUARTERS; number += 160) {
+    int line = number / QUARTERS, x = rank * (ACROSS / SPLIT) + number % QUARTERS * 4;
+    if (row + line >= m || column + x >= n) continue;
+    float4 sum = make_float4(0, 0, 0, 0);
+#pragma unroll
+    for (int block = 0; block < SPLIT; ++block) {
+      float4 part;
+      asm volatile(
+          "{ .reg .b32 there; mapa.shared::cluster.u32 there, %4, %5; ld.shared::cluster.v4.f32 {%0,%1,%2,%3}, [there]; }"
+          : "=f"(part.x), "=f"(part.y), "=f"(part.z), "=f"(part.w)
+          : "r"(base + (line * WIDTH + x) * 4), "r"(block)
+          : "memory");
+      sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
+    }
+    T* at = c + (row + line) * c_step + column + x;
+    if (column + x + 4 <= n)
+      *reinterpret_cast<uint2*>(at) = make_uint2(pair<T>(sum.x, sum.y), pair<T>(sum.z, sum.w));
+    else {
+      float parts[4] = {sum.x, sum.y, sum.z, sum.w};
+#pragma unroll
+      for (int i = 0; i < 3; ++i)
+        if (column + x + i < n) at[i] = round_to<T>(parts[i]);
+    }
+  }
+  join_cluster<SPLIT>();
+}

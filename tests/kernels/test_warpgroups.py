@@ -1,0 +1,216 @@
+"""Products for wgmma and tensor maps: which plan for which arrays, what is compiled of it, and that each launch ends.
+
+What wgmma computes is not executed without a GPU: the values were compared with float64 on an H200, see
+`benchmarks/kernels/LOG.md`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from sectorwise.analyze import analyze
+from sectorwise.kernels import launching
+from sectorwise.kernels.arrays import DeviceArray
+from sectorwise.kernels.matmul_plans import plan_matmul
+from sectorwise.kernels.plan import SOURCES, KernelPlan, Operand, Pointer, TensorMap
+from sectorwise.kernels.tensor_maps import MAP_BYTES
+from sectorwise.kernels.warpgroup_plans import BAND, TILES, Lines, choose_tile, find_lines, find_tile
+from sectorwise.machine.engine import execute
+from sectorwise.machine.execution import ExecutionOptions
+from sectorwise.verify.driver import Driver
+from tests.kernels.engine import bind_plan, find_kernel
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+H200 = (132, (9, 0))
+MOST_SHARED_BYTES = 227 << 10
+BOTH = (True, False)
+
+
+def lay(name: str, rows: int, columns: int, *, by_rows: bool = True, kind: str = "bf16", at: int = 512) -> DeviceArray:
+    """A contiguous matrix, by rows or by columns."""
+    strides = (2 * columns, 2) if by_rows else (2, 2 * rows)
+    return DeviceArray(name, Operand(at, (rows, columns), strides, 2), kind, 0, read_only=False)
+
+
+def plan(
+    m: int, n: int, k: int, *, orders: tuple[bool, bool, bool] = (True, True, True), multiprocessors: int = 132
+) -> KernelPlan:
+    """The plan of a product on a GPU of compute capability 9.0."""
+    a, b, c = (
+        lay(name, *shape, by_rows=order)
+        for name, shape, order in zip(("a", "b", "out"), ((m, k), (k, n), (m, n)), orders, strict=True)
+    )
+    found = plan_matmul(a, b, c, multiprocessors, H200[1])
+    assert found is not None
+    return found
+
+
+def maps_of(found: KernelPlan) -> list[TensorMap]:
+    """The tensor maps of a plan, in the order of its arguments."""
+    return [argument for argument in found.arguments if isinstance(argument, TensorMap)]
+
+
+def view(shape: tuple[int, int], strides: tuple[int, int], at: int = 512) -> DeviceArray:
+    """A matrix with strides in elements."""
+    return DeviceArray("a", Operand(at, shape, (2 * strides[0], 2 * strides[1]), 2), "bf16", 0, read_only=False)
+
+
+@pytest.mark.parametrize(
+    ("array", "lines"),
+    [
+        (view((5, 64), (64, 1)), Lines(by_rows=True, step=64)),
+        (view((64, 5), (1, 64)), Lines(by_rows=False, step=64)),
+        (view((5, 13), (16, 1)), Lines(by_rows=True, step=16)),
+        (view((1, 13), (999, 1)), Lines(by_rows=True, step=16)),
+        (view((13, 1), (1, 999)), Lines(by_rows=False, step=16)),
+        (view((13, 1), (8, 999)), Lines(by_rows=True, step=8)),
+        (view((5, 13), (13, 1)), None),
+        (view((5, 64), (64, 1), 520), None),
+        (view((5, 64), (128, 2)), None),
+        (view((5, 64), (0, 1)), None),
+        (view((5, 64), (-64, 1)), None),
+        (view((5, 64), (1 << 39, 1)), None),
+    ],
+)
+def test_what_a_tensor_map_takes(array: DeviceArray, lines: Lines | None) -> None:
+    assert find_lines(array) == lines
+
+
+def test_boxes_of_each_order() -> None:
+    by_rows = plan(4096, 8192, 1000)
+    assert maps_of(by_rows) == [
+        TensorMap("a", "bf16", (1000, 4096), 2000, (64, 128)),
+        TensorMap("b", "bf16", (8192, 1000), 16384, (64, 64)),
+        TensorMap("c", "bf16", (8192, 4096), 16384, (64, 64)),
+    ]
+    by_columns = plan(4096, 8192, 1000, orders=(False, False, True))
+    assert maps_of(by_columns)[:2] == [
+        TensorMap("a", "bf16", (4096, 1000), 8192, (64, 64)),
+        TensorMap("b", "bf16", (1000, 8192), 2000, (64, 128)),
+    ]
+
+
+def test_a_result_by_columns_is_computed_turned() -> None:
+    found = plan(4096, 8192, 1000, orders=(True, False, False))
+    assert found.kernel == "matmul_tma<bf16, 128, 256, 4, 2, true, false>"
+    assert maps_of(found) == [
+        TensorMap("b", "bf16", (1000, 8192), 2000, (64, 128)),
+        TensorMap("a", "bf16", (1000, 4096), 2000, (64, 128)),
+        TensorMap("c", "bf16", (4096, 8192), 8192, (64, 64)),
+    ]
+
+
+def test_what_tensor_maps_do_not_take_is_multiplied_otherwise() -> None:
+    assert plan(4096, 4097, 4096).kernel == "matmul_any<bf16>"
+    shapes = lay("a", 256, 64), lay("b", 64, 256, at=520), lay("out", 256, 256)
+    found = plan_matmul(*shapes, *H200)
+    assert found is not None
+    assert (found.kernel, found.specific) == ("matmul_any<bf16>", False)
+    apart = DeviceArray("c", Operand(512, (256, 256), (1024, 4), 2), "bf16", 0, read_only=False)
+    found = plan_matmul(lay("a", 256, 64), lay("b", 64, 256), apart, *H200)
+    assert found is not None
+    assert found.kernel == "matmul_tensor<bf16, 64, true, true>"
+
+
+@pytest.mark.parametrize("multiprocessors", [2, 78, 114, 132])
+def test_tiles_that_are_chosen_fit(multiprocessors: int) -> None:
+    for m, n, k in itertools.product((1, 48, 200, 1024, 8192), (8, 264, 4096, 16384), (1, 64, 1000, 16384)):
+        tile = choose_tile(m, n, k, multiprocessors)
+        assert tile.shared_bytes <= MOST_SHARED_BYTES
+        assert tile.cluster <= multiprocessors
+    assert all(tile.across <= 256 and tile.across % (64 * (1 if tile.split else tile.cluster)) == 0 for tile in TILES)
+
+
+@pytest.mark.parametrize(("down", "across"), [(1, 1), (3, 5), (8, 2), (19, 7), (16, 33)])
+def test_the_order_of_tiles_is_the_kernels(down: int, across: int, tmp_path: Path) -> None:
+    ours = [find_tile(number, down, across) for number in range(down * across)]
+    assert sorted(ours) == list(itertools.product(range(down), range(across)))
+    source = tmp_path / "order.cu"
+    source.write_text(
+        '#include "matmul_tma.cu"\n'
+        'extern "C" __global__ void order(int2* to, int tiles, int down, int across, int high) {\n'
+        "  int number = blockIdx.x * 128 + threadIdx.x;\n"
+        "  if (number < tiles) to[number] = find_tile(number, down, across, high);\n"
+        "}\n",
+        encoding="utf-8",
+    )
+    tiles = down * across
+    launch = f"order<<<{-(-tiles // 128)}, 128>>>(i32[{2 * tiles}], {tiles}, {down}, {across}, {BAND})"
+    (kernel,) = analyze(source, [launch], include_folders=(SOURCES,), keep_outputs=True).kernels
+    assert kernel.outputs is not None
+    assert [tuple(pair) for pair in kernel.outputs[0].values.reshape(-1, 2).tolist()] == ours
+
+
+@pytest.mark.parametrize("order", [True, False])
+@pytest.mark.parametrize(
+    ("sizes", "multiprocessors"), [((304, 1096, 200), 5), ((304, 1096, 64), 4), ((48, 1024, 520), 132)]
+)
+def test_every_launch_ends_and_multiplies_every_tile(
+    sizes: tuple[int, int, int], multiprocessors: int, *, order: bool
+) -> None:
+    m, n, k = sizes
+    orders = (order, order, True)
+    found = plan(m, n, k, orders=orders, multiprocessors=multiprocessors)
+    kernel = find_kernel(found.source, found.kernel)
+    memories = {each.operand: np.zeros(1 << 20, np.uint8) for each in found.arguments if isinstance(each, Pointer)}
+    execution = execute(bind_plan(found, memories, {}), ExecutionOptions())
+    assert execution.faults == ()
+    assert all("hangs" not in each.because for each in execution.limitations)
+    tile = choose_tile(m, n, k, multiprocessors)
+    issued: dict[str, int] = {}
+    for instruction, count in zip(kernel.instructions, execution.issued, strict=True):
+        issued[instruction.opcode] = issued.get(instruction.opcode, 0) + int(count)
+    steps = -(-k // 64)
+    high = tile.down * (1 if tile.split else tile.cluster)
+    tiles = -(-m // high) * -(-n // tile.across) * (1 if tile.split else tile.cluster)
+    warps = tile.down // 16
+    assert issued["HGMMA"] == tiles * steps * warps * (64 // 16)
+    share = tile.across // (1 if tile.split else tile.cluster)
+    boxes = (1 if orders[0] else tile.down // 64) + (share // 64 if orders[1] else 1)
+    assert issued["UTMALDG"] == tiles * steps * boxes
+    assert issued.get("UTMASTG", 0) == (0 if tile.split else tiles * (tile.down // 64) * (tile.across // 64))
+
+
+def test_all_kernels_are_compiled_without_spills() -> None:
+    for tile in TILES:
+        shape = "" if tile.split else f"{tile.down}, "
+        name = f"matmul_{'split' if tile.split else 'tma'}<f16, {shape}{tile.across}, {tile.stages}, {tile.cluster}"
+        kernel = find_kernel("matmul_tma.cu", f"{name}, true, false>")
+        assert kernel.resources.local_bytes_per_thread == 0
+        products = {each.modifiers[:2] for each in kernel.instructions if each.opcode == "HGMMA"}
+        assert products == {(f"64x{tile.across}x16", "F32")}
+
+
+class EncodingLibrary:
+    """A driver's library that takes what is to be encoded, and writes bytes that count up."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+
+    def cuTensorMapEncodeTiled(self, to: ctypes.c_void_p, kind: int, rank: int, *rest: Any) -> int:  # noqa: N802, ANN401
+        """As cuda.h declares it."""
+        address, extents, steps, box, every, *modes = rest
+        assert to.value is not None
+        assert to.value % 64 == 0
+        ctypes.memmove(to.value, bytes(range(MAP_BYTES)), MAP_BYTES)
+        self.told.append((kind, rank, address.value, [*extents], [*steps], [*box], [*every], modes))
+        return 0
+
+
+def test_tensor_maps_are_encoded_as_the_driver_wants_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    library = EncodingLibrary()
+    monkeypatch.setattr(launching, "open_library", lambda: Driver(library, ctypes.c_int(0)))  # type: ignore[arg-type]
+    launching.encode_at.cache_clear()
+    described = TensorMap("a", "f16", (1000, 4096), 2000, (64, 128))
+    for address in (4096, 8192, 4096):
+        assert launching.pack_argument(described, {"a": address}) == bytes(range(MAP_BYTES))
+    launching.encode_at.cache_clear()
+    expected = (6, 2, 4096, [1000, 4096], [2000], [64, 128], [1, 1], [0, 3, 3, 0])
+    assert library.told == [expected, (*expected[:2], 8192, *expected[3:])]
