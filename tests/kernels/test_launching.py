@@ -61,7 +61,7 @@ def _read(table: Any) -> dict[str, int]:  # noqa: ANN401 - an array of pointers
 
 
 def _forget() -> None:
-    for kept in (launching._read_capability, launching._retain):  # noqa: SLF001 - what is kept of a device
+    for kept in (launching.read_capability, launching._retain):  # noqa: SLF001 - what is kept of a device
         kept.cache_clear()
 
 
