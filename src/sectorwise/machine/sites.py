@@ -64,7 +64,7 @@ class _Kept:
 class SiteCounter:
     """Running counts of one memory instruction.
 
-    `sums` are in the order of the fields of `Counts`, then requests that have an active lane.
+    `sums` are in the order of the fields of `Counts`, then requests that have an active lane, of copies one that reads.
     `doubts` is all that was uncertain about its addresses, its guard and the way to it; `unknown` says that some
     requests are not in the counts, `sampled` that some blocks stand for others without a proof; `met` is what it met
     that CUDA leaves undefined (`encounters`).
@@ -218,7 +218,7 @@ def close_site(counter: SiteCounter, unknown_because: str | None) -> Site:
 
 
 def _count_silent(counter: SiteCounter, requests: int) -> int:
-    """Issues without an active lane; of generic accesses, whose parts are counted each, and of unknown ones none."""
+    """Issues without an active lane, and copies that only fill zeros; of generic accesses, whose parts are counted each, and of unknown ones none."""
     if counter.unknown or counter.access.space is Space.GENERIC:
         return 0
     return max(0, counter.executed - requests)
@@ -343,7 +343,9 @@ def _count(counter: SiteCounter, keys: Keys, parts: Parts) -> npt.NDArray[np.int
 
 
 def _count_keys(counter: SiteCounter, keys: Keys, parts: Parts) -> npt.NDArray[np.int64]:
-    counts = count_requests(_restore_requests(counter, keys, parts))
+    requests = _restore_requests(counter, keys, parts)
+    counts = count_requests(requests)
+    accessing = requests.mask if requests.source_bytes is None else requests.mask & (requests.source_bytes > 0)
     counter.modelled |= not counts.exact
     fields = (
         counts.sectors,
@@ -354,7 +356,7 @@ def _count_keys(counter: SiteCounter, keys: Keys, parts: Parts) -> npt.NDArray[n
         counts.wavefronts_hardware,
         counts.sectors_local,
         counts.sectors_hardware,
-        (keys[:, 0] != 0).astype(np.int64),
+        accessing.any(axis=1).astype(np.int64),
     )
     return np.stack(fields, axis=1)
 
