@@ -259,6 +259,26 @@ def test_numba_matrices_bring_their_shape() -> None:
         analyze(transpose, grid=1, args=(source, source))
 
 
+def test_numba_gets_arrays_with_gaps_as_they_lie() -> None:
+    kernels = EXAMPLES / "numba" / "kernels.py"
+    x, y = np.arange(600, dtype=np.float32)[::2], np.ones(300, np.float32)
+    saxpy = find_kernel_object(kernels, "saxpy")
+    analysis = analyze(saxpy, grid=3, block=128, args=(np.float32(2), x, y), keep_outputs=True)
+    # 300 elements, 8 bytes apart, lie in 75 sectors; Numba reads them by generic loads.
+    counted = {(site.operation, site.space, site.sectors) for site in analysis.kernels[0].sites}
+    assert counted == {("load", "global", 38), ("load", "generic", 75), ("store", "global", 38)}
+    outputs = {each.argument: np.asarray(each.values) for each in analysis.kernels[0].outputs or ()}
+    assert np.array_equal(outputs["y"], 2 * x + 1)
+    source = np.arange(64 * 96, dtype=np.float32).reshape(64, 96)
+    transpose = find_kernel_object(kernels, "transpose")
+    for turned, grid in ((source.T, (2, 3)), (np.asfortranarray(source), (3, 2)), (source[8:56, 3:91], (3, 2))):
+        made = analyze(transpose, grid=grid, block=(32, 8), args=(turned, sw.f32[turned.T.shape]), keep_outputs=True)
+        written = made.kernels[0].outputs
+        assert written is not None
+        assert np.array_equal(np.asarray(written[1].values).reshape(turned.T.shape), turned.T)
+        assert made.kernels[0].faults == ()
+
+
 def test_cupy_kernels() -> None:
     file = EXAMPLES / "cupy" / "kernels.py"
     places = np.random.default_rng(1).permutation(256).astype(np.int32)
@@ -274,6 +294,13 @@ def test_cupy_kernels() -> None:
     assert outputs is not None
     assert np.array_equal(np.asarray(outputs[2].values), (values - values[::-1]) ** 2)
     assert analysis.kernels[0].launch.grid == (2, 1, 1)
+
+
+def test_elementwise_kernels_take_arrays_without_gaps() -> None:
+    squared = find_kernel_object(EXAMPLES / "cupy" / "kernels.py", "squared_distance")
+    wide = np.zeros((16, 32), np.float32)
+    with pytest.raises(ArgumentError, match="contiguous arrays are read, got one with gaps: pass a copy"):
+        analyze(squared, grid=1, args=(wide[:, :31], wide[:, :31], wide[:, :31]))
 
 
 def test_lines_of_cupy_kernels_are_those_of_the_python_file() -> None:

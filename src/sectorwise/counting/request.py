@@ -47,6 +47,8 @@ class Access:
     """Number of 8x8 matrices of a matrix load or store: 1, 2 or 4."""
     guard_negated: bool | None = None
     """Whether the guard predicate is negated (`@!P0`); None without a guard. Only copies around L1 look at it."""
+    taken_to_read: bool | None = None
+    """What the source view takes all lanes of a copy around L1 to do: read, or fill zeros; None: what they do do."""
 
     @property
     def counts_stopped_lanes(self) -> bool:
