@@ -8,15 +8,18 @@ import lzma
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tools.fuzz.catalogue.families import RELATED_FROM, REWRITTEN_FROM
 from tools.fuzz.coverage import count_forms
 from tools.fuzz.digests import digest, digest_slots
 from tools.fuzz.generate import KERNELS_PER_FILE, FuzzKernel, generate
 from tools.fuzz.on_engine import Outcome, compile_kernels, read_kernels, run_on_engine
+from tools.fuzz.rewrites import restore, rewrite
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from sectorwise.binary.ir import Kernel
 
 _ORDER = "lanes that part without a place to meet: which are together depends on whose side ran first"
 EXCLUDED = {
@@ -57,15 +60,24 @@ def seeds_of(number: int) -> range:
 def run_file(number: int) -> FileRun:
     """Generate, compile and execute the kernels of a file."""
     kernels = [generate(seed) for seed in seeds_of(number)]
-    cubin, compiler = compile_kernels(kernels)
-    compiled = read_kernels(cubin)
-    outcomes: list[tuple[FuzzKernel, Outcome | str]] = []
-    for kernel in kernels:
-        try:
-            outcomes.append((kernel, run_on_engine(kernel, compiled[kernel.name])))
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong in one kernel is what is looked for
-            outcomes.append((kernel, f"{type(error).__name__}: {error}"))
-    return FileRun(number, cubin, compiler, tuple(outcomes))
+    plain, compiler = compile_kernels(kernels)
+    compiled = read_kernels(plain)
+    if not REWRITTEN_FROM <= kernels[0].seed < RELATED_FROM:
+        return FileRun(number, plain, compiler, tuple((each, _try(each, compiled[each.name])) for each in kernels))
+    cubin = rewrite(plain, compiled, {each.name: each.seed for each in kernels})
+    rewritten = read_kernels(cubin)
+    tried = [(each, _try(each, rewritten[each.name])) for each in kernels]
+    # A comparison turned round can leave a loop without an end or an index without a bound: such kernels stay plain.
+    spoilt = {each.name for each, outcome in tried if find_trouble(outcome) is not None}
+    outcomes = ((each, _try(each, compiled[each.name]) if each.name in spoilt else outcome) for each, outcome in tried)
+    return FileRun(number, restore(cubin, plain, spoilt), compiler, tuple(outcomes))
+
+
+def _try(kernel: FuzzKernel, compiled: Kernel) -> Outcome | str:
+    try:
+        return run_on_engine(kernel, compiled)
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong in one kernel is what is looked for
+        return f"{type(error).__name__}: {error}"
 
 
 def find_trouble(outcome: Outcome | str) -> str | None:

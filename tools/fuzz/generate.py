@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tools.fuzz.catalogue.families import FAMILIES, FOCUSED, FOCUSED_FROM, ORDER, WHOLE_WARPS
+from tools.fuzz.catalogue.families import (
+    FAMILIES,
+    FOCUSED,
+    FOCUSED_FROM,
+    ORDER,
+    RELATED,
+    RELATED_FROM,
+    REWRITTEN,
+    REWRITTEN_FROM,
+    UNIFORMS,
+    WHOLE_WARPS,
+)
 from tools.fuzz.inputs import WORDS_PER_THREAD
 from tools.fuzz.scope import Scope, choose_value
 from tools.fuzz.statements import (
     add_call,
+    add_chain,
     add_control,
     add_early_exit,
     add_local_array,
@@ -25,6 +39,9 @@ if TYPE_CHECKING:
     from tools.fuzz.statements import Lists
 
 KERNELS_PER_FILE = 32
+
+_MOSTLY = 70
+"""Of a hundred statements, those that are chains where there are any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +86,10 @@ def generate(seed: int, *, trace: bool = False) -> FuzzKernel:
 
     With `trace` it also writes all that changes out behind each piece of control flow, to find where runs part.
     """
+    if seed >= RELATED_FROM:
+        return _rename(generate(RELATED[(seed - RELATED_FROM) % len(RELATED)], trace=trace), seed)
     stream = Stream(seed)
-    family = FOCUSED[seed % len(FOCUSED)] if seed >= FOCUSED_FROM else ORDER[seed % len(ORDER)]
+    family = _choose_family(seed)
     lists = FAMILIES[family]
     threads = stream.pick((32, 64, 64, 64, 96, 128, 40, 100))
     # Lanes that part inside of a function that calls itself need not meet again when it returns: an H200 then counts
@@ -120,6 +139,19 @@ def generate(seed: int, *, trace: bool = False) -> FuzzKernel:
     )
     source = "\n".join([*(text for _, text in functions), header, *_write_prologue(threads, blocks), *lines, "}", ""])
     return FuzzKernel(seed, family, name, source, blocks, threads, slots[0], tuple(outputs))
+
+
+def _choose_family(seed: int) -> str:
+    if seed >= REWRITTEN_FROM:
+        return REWRITTEN[seed % len(REWRITTEN)]
+    return FOCUSED[seed % len(FOCUSED)] if seed >= FOCUSED_FROM else ORDER[seed % len(ORDER)]
+
+
+def _rename(kernel: FuzzKernel, seed: int) -> FuzzKernel:
+    """The kernel under another seed, from which its inputs are made."""
+    source = re.sub(rf"\b(fuzz|function)_{kernel.seed}\b", rf"\g<1>_{seed}", kernel.source)
+    source = re.sub(rf"\bfunction_{kernel.seed}_", f"function_{seed}_", source)
+    return dataclasses.replace(kernel, seed=seed, name=f"fuzz_{seed}", source=source)
 
 
 def write_file(kernels: list[FuzzKernel]) -> str:
@@ -205,9 +237,12 @@ def _fill(
     calls = (25 if family == "recursive" else 10) if functions else 0
     # A kernel that calls through pointers carries every such function of its file: a few kernels in each.
     pointers = seed // len(ORDER) % 3 == 1 and family in ("mixed", "recursive")
+    chained = seed >= REWRITTEN_FROM and family == "uniform"
     for _ in range(length):
         drawn = stream.below(100)
-        if drawn < controls:
+        if chained and drawn < _MOSTLY:
+            add_chain(scope, (UNIFORMS,), output)
+        elif drawn < controls:
             add_control(scope, lists)
             look()
         elif drawn < controls + memories:

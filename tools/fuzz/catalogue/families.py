@@ -11,6 +11,7 @@ from tools.fuzz.catalogue.half import make_bfloats, make_halves
 from tools.fuzz.catalogue.integer import make_carries, make_longs, make_packed, make_truths, make_words
 from tools.fuzz.catalogue.matrix import make_matrices
 from tools.fuzz.catalogue.operation import ptx
+from tools.fuzz.catalogue.uniform import make_uniforms
 from tools.fuzz.catalogue.warp import make_collectives, make_shuffles
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ SHUFFLES = tuple(make_shuffles())
 COLLECTIVES = tuple(make_collectives())
 COMPARISONS = tuple(make_comparisons())
 MATRICES = tuple(make_matrices())
+UNIFORMS = tuple(make_uniforms())
 ACTIVE = (ptx("activemask.b32", "u", "u", "{ .reg .u32 t; activemask.b32 t; xor.b32 %0, t, %1; }", collective=True),)
 
 WHOLE_WARPS = (SHUFFLES, MATRICES)
@@ -65,3 +67,18 @@ FOCUSED_FROM = 8000
 
 FOCUSED = ("compare", "atomics", "uniform", "memory", "compare", "uniform", "memory", "compare")
 """Characters of such consecutive seeds: most forms are those of comparisons, accesses and the uniform data path."""
+
+REWRITTEN_FROM = 9600
+"""From this seed on the machine code is rewritten to instructions that compilers hardly write."""
+
+REWRITTEN = ("compare", "atomics", "uniform", "convert", "compare", "atomics", "uniform", "memory", "half", "atomics")
+"""Characters of such consecutive seeds."""
+
+RELATED_FROM = 10560
+"""From this seed on kernels are earlier ones, on other numbers."""
+
+RELATED = (
+    *(654, 347, 1935, 1675, 4475),
+    *(68, 648, 368, 2975, 5355, 7175, 4684, 229, 9073, 9227, 8654, 8965, 8393, 8182, 9577, 8161, 8001, 8238, 9017),
+)
+"""Kernels for which the compiler made instructions that it makes once in thousands."""
