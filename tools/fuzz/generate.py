@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 from tools.fuzz.catalogue.families import (
     FAMILIES,
-    FOCUSED,
     FOCUSED_FROM,
     ORDER,
-    RELATED,
-    RELATED_FROM,
-    REWRITTEN,
     REWRITTEN_FROM,
+    UNIFORM_FROM,
+    UNIFORM_SUMS,
     UNIFORMS,
     WHOLE_WARPS,
+    choose_character,
 )
 from tools.fuzz.inputs import WORDS_PER_THREAD
 from tools.fuzz.scope import Scope, choose_value
@@ -39,9 +38,6 @@ if TYPE_CHECKING:
     from tools.fuzz.statements import Lists
 
 KERNELS_PER_FILE = 32
-
-_MOSTLY = 70
-"""Of a hundred statements, those that are chains where there are any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +82,10 @@ def generate(seed: int, *, trace: bool = False) -> FuzzKernel:
 
     With `trace` it also writes all that changes out behind each piece of control flow, to find where runs part.
     """
-    if seed >= RELATED_FROM:
-        return _rename(generate(RELATED[(seed - RELATED_FROM) % len(RELATED)], trace=trace), seed)
+    family = choose_character(seed)
+    if isinstance(family, int):
+        return _rename(generate(family, trace=trace), seed)
     stream = Stream(seed)
-    family = _choose_family(seed)
     lists = FAMILIES[family]
     threads = stream.pick((32, 64, 64, 64, 96, 128, 40, 100))
     # Lanes that part inside of a function that calls itself need not meet again when it returns: an H200 then counts
@@ -126,7 +122,9 @@ def generate(seed: int, *, trace: bool = False) -> FuzzKernel:
         if family in ("control", "mixed", "memory")
         else []
     )
-    _declare_mutable(scope)
+    chained = seed >= REWRITTEN_FROM and family == "uniform"
+    if not chained:
+        _declare_mutable(scope)
     names = [name for name, _ in functions]
     _fill(scope, seed, "recursive" if recursive else family, lists, threads, names, _Writers(place, output, look))
     for kind, name in scope.mutable:
@@ -139,12 +137,6 @@ def generate(seed: int, *, trace: bool = False) -> FuzzKernel:
     )
     source = "\n".join([*(text for _, text in functions), header, *_write_prologue(threads, blocks), *lines, "}", ""])
     return FuzzKernel(seed, family, name, source, blocks, threads, slots[0], tuple(outputs))
-
-
-def _choose_family(seed: int) -> str:
-    if seed >= REWRITTEN_FROM:
-        return REWRITTEN[seed % len(REWRITTEN)]
-    return FOCUSED[seed % len(FOCUSED)] if seed >= FOCUSED_FROM else ORDER[seed % len(ORDER)]
 
 
 def _rename(kernel: FuzzKernel, seed: int) -> FuzzKernel:
@@ -237,12 +229,15 @@ def _fill(
     calls = (25 if family == "recursive" else 10) if functions else 0
     # A kernel that calls through pointers carries every such function of its file: a few kernels in each.
     pointers = seed // len(ORDER) % 3 == 1 and family in ("mixed", "recursive")
-    chained = seed >= REWRITTEN_FROM and family == "uniform"
+    if not scope.mutable:
+        # Compilers leave the uniform data path where its values have other uses.
+        chains = (UNIFORMS, UNIFORMS, UNIFORMS, UNIFORM_SUMS) if seed >= UNIFORM_FROM else (UNIFORMS,)
+        for _ in range(stream.between(2, 5)):
+            add_chain(scope, chains, output)
+        return
     for _ in range(length):
         drawn = stream.below(100)
-        if chained and drawn < _MOSTLY:
-            add_chain(scope, (UNIFORMS,), output)
-        elif drawn < controls:
+        if drawn < controls:
             add_control(scope, lists)
             look()
         elif drawn < controls + memories:

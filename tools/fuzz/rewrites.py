@@ -102,21 +102,25 @@ _POLICIES = {
     "EF": -_NORMAL,
     "LU": 2 << 84,
 }
-_LOADS = "U8.GPU U8.SM U8.SYS U8.LU S8.GPU S8.SM S8.SYS S8.EF S8.LU S8.CONSTANT U16.GPU U16.SM U16.SYS U16.EF U16.LU"
-_LOADS += " S16.GPU S16.SM S16.SYS S16.EF S16.LU S16.CONSTANT S16.plain 32.GPU 32.SM 32.SYS 32.EF 32.LU"
+_LOADS = (
+    "U8.GPU U8.SM U8.SYS U8.LU S8.GPU S8.SM S8.SYS S8.EF S8.LU S8.CONSTANT U16.GPU U16.SM U16.SYS U16.EF U16.LU"
+    " S16.GPU S16.SM S16.SYS S16.EF S16.LU S16.CONSTANT S16.plain S16.plain S16.plain"
+    " 32.GPU 32.SM 32.SYS 32.EF 32.LU"
+)
 _LOAD = 7 << 73 | 15 << 77 | 7 << 84
 
 _SHIFTS = {"L": 0, "R": 1 << 76, "S64": 0, "U64": 1 << 73, "S32": 2 << 73, "U32": 3 << 73, "W": 1 << 75, "HI": 1 << 80}
 _SHIFT = 1 << 76 | 1 << 75 | 3 << 73 | 1 << 80
 _CARRIED = 1 << 74
 _NO_PREDICATE, _TRUE = 15 << 87, 7 << 87
-_ROUNDING = 3 << 78
-_FLUSHED = 1 << 80
+_NARROW_OR_WIDE = frozenset({"64", "128", "U8", "S8", "U16", "S16"})
 
 _ALL_RULES = (
-    *(
-        Rule("HSETP2", 15 << 76, tuple(_ORDER[name] for name in names), needed=frozenset({logic}), percent=90)
-        for logic, names in (("OR", ("EQ", "GT")), ("XOR", ("GT",)))
+    Rule(
+        "HSETP2",
+        15 << 76 | 3 << 69,
+        tuple(_ORDER[order] | logic << 69 for order, logic in (("EQ", 1), ("GT", 1), ("GT", 2))),
+        barred=frozenset({"BF16_V2"}),
     ),
     *(
         Rule(opcode, mask, _encode(_UPDATES, names), needed=frozenset({"64"}), barred=frozenset({"CAS", "CAST", "F64"}))
@@ -130,7 +134,7 @@ _ALL_RULES = (
         _LOAD,
         _encode(_WIDTHS | _POLICIES, _LOADS, _NORMAL),
         needed=frozenset({"CONSTANT"}),
-        barred=frozenset({"64", "128", "U8", "S8", "U16", "S16"}),
+        barred=_NARROW_OR_WIDE,
         percent=30,
     ),
     Rule(
@@ -140,10 +144,10 @@ _ALL_RULES = (
         needed=frozenset({"CONSTANT", "64"}),
         percent=30,
     ),
-    Rule("STG", 15 << 77, (_POLICIES["SYS"],), percent=5),
-    Rule("LDGSTS", 1 << 82, (1 << 82,), percent=50),
+    Rule("STG", 15 << 77, (_POLICIES["SYS"],), barred=_NARROW_OR_WIDE, percent=5),
+    Rule("LDGSTS", 1 << 82, (1 << 82,), barred=frozenset({"64"})),
     Rule("SHF", _SHIFT, _encode(_SHIFTS, "R.W.S32.HI"), percent=10),
-    Rule("VOTEU", 1 << 72, (0,), percent=50),
+    Rule("VOTEU", 1 << 72, (0,), percent=90),
     Rule(
         "IMAD",
         _CARRIED | _NO_PREDICATE,
@@ -159,9 +163,15 @@ _ALL_RULES = (
         barred=frozenset({"HI", "X"}),
         percent=20,
     ),
-    Rule("ULDC", 7 << 73, (_WIDTHS["S8"],), needed=frozenset({"U8"})),
-    Rule("F2I", _ROUNDING, (0,), needed=frozenset({"U8"}), barred=frozenset({"F64", "F16", "BF16"})),
-    Rule("F2I", _ROUNDING | _FLUSHED, (_FLUSHED,), needed=frozenset({"S16"}), barred=frozenset({"F64", "F16", "BF16"})),
+    Rule("ULEA", _SIGNED, (_SIGNED,), needed=frozenset({"HI", "X"}), barred=frozenset({"SX32"}), percent=50),
+    Rule("ULDC", 7 << 73, (_WIDTHS["S8"],), barred=_NARROW_OR_WIDE, percent=15),
+    Rule(
+        "F2I",
+        1 << 80 | 3 << 78 | 3 << 75 | 1 << 72,
+        (0, 1 << 80 | 1 << 75 | 1 << 72),
+        barred=frozenset({"F64", "F16", "BF16", "S64", "U64", "TRUNC"}),
+        percent=40,
+    ),
 )
 
 _RULES = {

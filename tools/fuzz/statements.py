@@ -41,7 +41,7 @@ def add_operation(scope: Scope, lists: Lists, output: Callable[[str, str], None]
 def add_chain(scope: Scope, lists: Lists, output: Callable[[str, str], None]) -> None:
     """Operations of which lanes see the last result alone: compilers leave them to the uniform data path."""
     stream = scope.stream
-    values = [(kind, name) for kind, name in scope.fixed if name.startswith(("param_u", "param_v", "blockIdx"))]
+    values = [(kind, name) for kind, name in scope.fixed if name in ("param_u", "param_v")]
     chain = Scope(stream, values, [], scope.lines, scope.names)
     for _ in range(stream.between(5, 12)):
         add_operation(chain, lists)

@@ -42,6 +42,17 @@ def make_uniforms() -> Iterator[Operation]:
     yield ptx("prmt.b32 uniform", "u", "uu", "prmt.b32 %0, %1, %2, <<i0>>;", immediates=((0, 0xFFFF),))
 
 
+def make_uniform_sums() -> Iterator[Operation]:
+    """Sums of a long number and a shifted one, of which the upper word counts."""
+    for widen in ("u64.u32", "s64.s32"):
+        for shift in (1, 3, 5, 12):
+            body = (
+                f"{{ .reg .b64 x, y; mov.b64 x, {{%1, %2}}; cvt.{widen} y, %3; shl.b64 y, y, {shift};"
+                " add.u64 x, x, y; mov.b64 {_, %0}, x; }"
+            )
+            yield ptx(f"add.{widen} shifted by {shift}", "u", "uuu", body)
+
+
 def _make_shifts() -> Iterator[Operation]:
     for name in ("brev.b32", "popc.b32", "bfind.u32", "bfind.s32", "bfind.shiftamt.u32", "bfind.shiftamt.s32"):
         yield ptx(name, "u", "u")
