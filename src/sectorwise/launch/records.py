@@ -169,8 +169,12 @@ def _read_tensor_map(item: dict[str, Json], place: Place, folder: Path) -> Tenso
     buffer = read_argument(item.get("buffer"), place.at("buffer"), folder)
     if not isinstance(buffer, BufferArgument):
         raise place.at("buffer").error("expected a buffer that the map is of")
-    lists = {key: _read_numbers(item[key], place.at(key)) for key in tensor_maps.LISTS if item.get(key) is not None}
-    sizes = {key: _read_whole(item[key], place.at(key), "bytes") for key in tensor_maps.SIZES if key in item}
+    lists: dict[str, tuple[int, ...]] = {
+        key: _read_numbers(item[key], place.at(key)) for key in tensor_maps.LISTS if item.get(key) is not None
+    }
+    sizes: dict[str, int] = {
+        key: _read_whole(item[key], place.at(key), "bytes") for key in tensor_maps.SIZES if key in item
+    }
     fill = item.get("fill", "zeros")
     if fill not in tensor_maps.FILLS:
         raise place.at("fill").error(f"expected zeros or nan, got {describe(fill)}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.launch.config import TensorMapArgument
@@ -11,6 +10,8 @@ from sectorwise.launch.dtypes import ELEMENT_TYPES, size_of
 from sectorwise.launch.expressions import parse_whole
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sectorwise.launch.config import BufferArgument
     from sectorwise.launch.expressions import Scope
     from sectorwise.tokens import Cursor
@@ -32,7 +33,7 @@ _UNIT_BYTES = 16
 
 
 def make_tensor_map(
-    buffer: BufferArgument, lists: dict[str, tuple[int, ...]], sizes: dict[str, int], fill: str = "zeros"
+    buffer: BufferArgument, lists: Mapping[str, tuple[int, ...]], sizes: Mapping[str, int], fill: str = "zeros"
 ) -> TensorMapArgument:
     """Return a tensor map of what was written: `lists` may have LISTS, `sizes` SIZES; not checked yet.
 
@@ -90,7 +91,7 @@ def _find_tile_trouble(made: TensorMapArgument, width: int) -> tuple[str, str] |
     ):
         if size not in known:
             return key, f"expected one of {', '.join(map(str, known))} bytes, got {size}"
-    row_bytes = -(-made.box[0] // made.steps[0]) * width
+    row_bytes = made.box[0] * width
     if not made.interleave_bytes and row_bytes % _UNIT_BYTES:
         return "box", f"expected rows of a multiple of {_UNIT_BYTES} bytes, got {row_bytes}"
     if made.swizzle_bytes and row_bytes > made.swizzle_bytes:
@@ -161,9 +162,3 @@ def format_options(made: TensorMapArgument) -> str:
 
 def _format_list(numbers: tuple[int, ...]) -> str:
     return f"({', '.join(map(str, numbers))})" if len(numbers) != 1 else str(numbers[0])
-
-
-def count_tile_bytes(made: TensorMapArgument) -> int:
-    """Return the bytes of a tile in shared memory: what a barrier is told to expect."""
-    elements = math.prod(-(-size // step) for size, step in zip(made.box, made.steps, strict=True))
-    return elements * ELEMENT_TYPES[made.buffer.dtype].size_bytes

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sectorwise.launch.config import Argument
 
-_NOTATION: Final = re.compile(r"[a-z]+\d*\s*[\[(].*", re.DOTALL)
+_NOTATION: Final = re.compile(r"[a-z_]+\d*\s*[\[(].*", re.DOTALL)
 _NUMPY_NAMES: Final = LONG_NAMES | {"bool": "u8"}
 
 

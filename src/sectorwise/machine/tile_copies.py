@@ -193,9 +193,12 @@ def _walk(tiles: _Tiles) -> Iterator[tuple[int, Longs, Longs, Lanes, Lanes]]:
 
 
 def _choose_unit(tensor: TensorMap, columns: Longs) -> int:
-    """Bytes that are copied at a time: 16 where these lie wholly in the tensor or outside of it, else an element."""
-    whole = tensor.steps[0] == 1 and tensor.shape[0] * tensor.width_bytes % _UNIT_BYTES == 0
-    return _UNIT_BYTES if whole and not (columns * tensor.width_bytes % _UNIT_BYTES).any() else tensor.width_bytes
+    """Bytes that are copied at a time: 16 where these lie wholly in the tensor or outside of it, else an element.
+
+    A tile that begins between two units is no legal instruction (measured on an H200): it is misaligned.
+    """
+    whole = tensor.shape[0] * tensor.width_bytes % _UNIT_BYTES == 0
+    return _UNIT_BYTES if whole or (columns * tensor.width_bytes % _UNIT_BYTES).any() else tensor.width_bytes
 
 
 def _stain_unknown(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> None:
