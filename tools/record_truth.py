@@ -9,8 +9,9 @@ Several launch files are recorded by one run of the profiler; then the output is
 
 The launch file is a JSON object `{"source": "copies.cu", "cases": [...]}`, a case an object with `name`, `kernel`,
 `grid`, `block`, `shared` and `args`. An argument is `{"kind": "buffer", "dtype", "size", "init"}` (init: zeros,
-arange, perm:SEED, uniform:SEED[:BELOW]), `{"kind": "scalar", "dtype", "value"}` or, of eight-byte fields,
-`{"kind": "struct", "fields": [...]}`. The kernels are read from
+arange, perm:SEED, uniform:SEED[:BELOW]), `{"kind": "scalar", "dtype", "value"}`, of eight-byte fields
+`{"kind": "struct", "fields": [...]}`, or `{"kind": "tensor_map", "buffer": {...}, "shape", "box"}`, which may also have
+`strides` in bytes, `steps`, `swizzle`, `interleave`, `promotion` and `fill`. The kernels are read from
 `<source without suffix>.sm_90.cubin` beside the launch file, or from --cubin; where there is none, nvcc compiles the
 source. Every case gains a `measured` object: what the launch was given (`launch`), counters of the whole launch
 (`totals`), and the profiler's source view, one entry a memory instruction in program order (`memory_instructions`).
@@ -22,6 +23,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -57,6 +59,9 @@ TOTALS = {
     "cp_async_shared_wavefronts": f"{_COPY}.sum",
     "cp_async_shared_wavefronts_access": f"{_COPY}_cache_access.sum",
     "cp_async_shared_wavefronts_bypass": f"{_COPY}_cache_bypass.sum",
+    "bulk_load_sectors": "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum",
+    "bulk_store_sectors": "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st.sum",
+    "bulk_reduction_sectors": "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_red.sum",
     "l1_tag_requests": "memory_l1_tag_requests_global",
     "l2_theoretical_sectors": "memory_l2_theoretical_sectors_global",
     "l2_theoretical_sectors_ideal": "memory_l2_theoretical_sectors_global_ideal",
@@ -102,6 +107,13 @@ INSTRUCTION = {
     "wavefronts_ideal": "memory_l1_wavefronts_shared_ideal",
 }
 _EXECUTED = "inst_executed"
+
+_MAP_BYTES = 128
+# What the driver calls by number: CUtensorMapDataType and its kin in cuda.h.
+_ELEMENTS = ("uint8", "uint16", "uint32", "int32", "uint64", "int64", "float16", "float32", "float64")
+_INTERLEAVES = (0, 16, 32)
+_SWIZZLES = (0, 32, 64, 128)
+_PROMOTIONS = (0, 64, 128, 256)
 
 
 class Driver:
@@ -171,11 +183,41 @@ def pack_argument(driver: Driver, argument: dict[str, Any], buffers: list[ctypes
             return data
         case "struct":
             return b"".join(pack_argument(driver, member, buffers) for member in argument["fields"])
+        case "tensor_map":
+            (address,) = np.frombuffer(pack_argument(driver, argument["buffer"], buffers), np.uint64)
+            return encode_tensor_map(driver, argument, int(address))
     contents, address = fill_buffer(argument), ctypes.c_uint64()
     driver.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(contents.nbytes, 1)))
     driver.call("cuMemcpyHtoD_v2", address, contents.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(contents.nbytes))
     buffers.append(address)
     return bytes(address)
+
+
+def encode_tensor_map(driver: Driver, argument: dict[str, Any], address: int) -> bytes:
+    """Return the 128 bytes that the driver makes of a tensor map; lists begin with the axis that is densest."""
+    shape, box, dtype = argument["shape"], argument["box"], argument["buffer"]["dtype"]
+    width = np.dtype(dtype).itemsize
+    strides = argument.get("strides") or [width * math.prod(shape[: axis + 1]) for axis in range(len(shape) - 1)]
+    steps = argument.get("steps") or [1] * len(shape)
+    # The driver wants the map itself to begin at a multiple of 64 bytes.
+    room = ctypes.create_string_buffer(_MAP_BYTES + 64)
+    place = -(-ctypes.addressof(room) // 64) * 64
+    driver.call(
+        "cuTensorMapEncodeTiled",
+        ctypes.c_void_p(place),
+        _ELEMENTS.index(dtype),
+        ctypes.c_uint32(len(shape)),
+        ctypes.c_void_p(address),
+        (ctypes.c_uint64 * len(shape))(*shape),
+        (ctypes.c_uint64 * max(len(strides), 1))(*strides),
+        (ctypes.c_uint32 * len(box))(*box),
+        (ctypes.c_uint32 * len(steps))(*steps),
+        _INTERLEAVES.index(argument.get("interleave", 0)),
+        _SWIZZLES.index(argument.get("swizzle", 0)),
+        _PROMOTIONS.index(argument.get("promotion", 0)),
+        int(argument.get("fill", "zeros") == "nan"),
+    )
+    return ctypes.string_at(place, _MAP_BYTES)
 
 
 def launch_case(driver: Driver, module: ctypes.c_void_p, case: Case) -> list[int]:

@@ -14,6 +14,7 @@ from sectorwise.launch.config import (
     PointerArgument,
     ScalarArgument,
     StructArgument,
+    TensorMapArgument,
 )
 from sectorwise.launch.dtypes import ELEMENT_TYPES
 
@@ -37,6 +38,32 @@ def scalar_of(dtype: str) -> st.SearchStrategy[ScalarArgument]:
     return st.builds(ScalarArgument, st.integers(element.low, element.high), st.just(dtype))
 
 
+@st.composite
+def tensor_maps(draw: st.DrawFn) -> TensorMapArgument:
+    """Maps that the driver takes, of a buffer that they just fit."""
+    axes = draw(st.integers(1, 5))
+    dtype = draw(dtypes)
+    width = ELEMENT_TYPES[dtype].size_bytes
+    swizzle = draw(st.sampled_from([0, 32, 64, 128]))
+    row = draw(st.integers(1, (swizzle or 128) // 16)) * 16 // width
+    shape = tuple(draw(st.lists(st.integers(1, 100), min_size=axes, max_size=axes)))
+    strides, reach = [], shape[0] * width
+    for size in shape[1:]:
+        strides.append(-(-reach // 16) * 16 + 16 * draw(st.integers(0, 2)))
+        reach = strides[-1] * size
+    return TensorMapArgument(
+        BufferArgument(dtype, -(-reach // width), draw(contents)),
+        shape,
+        tuple(strides),
+        (row, *draw(st.lists(st.integers(1, 256), min_size=axes - 1, max_size=axes - 1))),
+        tuple(draw(st.lists(st.integers(1, 8), min_size=axes, max_size=axes))),
+        swizzle,
+        draw(st.sampled_from([0, 16, 32])),
+        draw(st.sampled_from([0, 64, 128, 256])),
+        fill_nan=ELEMENT_TYPES[dtype].is_float and draw(st.booleans()),
+    )
+
+
 plain = st.builds(ScalarArgument, st.one_of(st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False)))
 values = st.recursive(
     st.one_of(
@@ -45,6 +72,7 @@ values = st.recursive(
         dtypes.flatmap(scalar_of),
         st.builds(BytesArgument, st.binary(min_size=1, max_size=40)),
         st.builds(PointerArgument, names, st.integers(-(2**40), 2**40)),
+        tensor_maps(),
     ),
     lambda inner: st.builds(StructArgument, st.lists(inner, min_size=1, max_size=4).map(tuple)),
     max_leaves=8,

@@ -81,7 +81,7 @@ ERRORS = [
     ({"kernel": "k@1"}, "expected a kernel's name, got 'k@1'"),
     (
         {"args": [{"kind": "bufer"}]},
-        "args[0].kind: expected one of buffer, scalar, struct, bytes, pointer, got 'bufer'; did",
+        "args[0].kind: expected one of buffer, scalar, struct, bytes, pointer, tensor_map, got 'bufer'; did",
     ),
     ({"args": [{"kind": "buffer", "dtype": "float32", "siez": 3}]}, "args[0]: expected no key 'siez'"),
     ({"args": [{"kind": "buffer", "dtype": "float23", "size": 3}]}, "got 'float23'; did you mean 'float32'?"),

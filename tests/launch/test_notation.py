@@ -219,7 +219,7 @@ def test_what_is_written_out_is_read_back_equal(launch: LaunchConfig) -> None:
 
 
 SYMBOLS = "k <<< >>> << >> ( ) [ ] { } , = ; + - * / // % @"
-WORDS = "f32 i8 bytes ptr with perm n nullptr true inf dim3 0 1 7 0x 1e5 4K 09 .5f k<<<1,1>>>( f32[ n="
+WORDS = "f32 i8 bytes tensor_map( box= ptr with perm n nullptr true inf dim3 0 1 7 0x 1e5 4K 09 .5f k<<<1,1>>>( f32[ n="
 STRANGE = ('"', "\n", "\t", "\x1b[31m", "\u4e2d", "\u0301", "\0", "9" * 30)
 FRAGMENTS = st.sampled_from((*SYMBOLS.split(), *WORDS.split(), *STRANGE))
 

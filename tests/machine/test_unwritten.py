@@ -91,6 +91,32 @@ extern "C" __global__ void copied(const int* in, int* out) {
   __syncthreads();
   out[at[63 - threadIdx.x] & 63] = 1;
 }
+extern "C" __global__ void turns_taken(const int* in, int* out) {
+  __shared__ int turns[64];
+  int turn = atomicAdd(turns + threadIdx.x, in[threadIdx.x]);
+  out[turn & 63] = 1;
+}
+extern "C" __global__ void turns_counted(const int* in, int* out) {
+  __shared__ int turns[64];
+  atomicAdd(turns + threadIdx.x, in[threadIdx.x]);           // nobody looks
+  out[threadIdx.x] = 1;
+}
+extern "C" __global__ void matrix_not_written(const int* in, int* out) {
+  __shared__ __align__(16) int tile[256];
+  if (threadIdx.x < 16) tile[threadIdx.x] = in[threadIdx.x] & 31;
+  __syncthreads();
+  unsigned row = (unsigned)__cvta_generic_to_shared(tile + threadIdx.x % 32 * 4), at;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(at) : "r"(row));
+  out[at & 63] = 1;
+}
+extern "C" __global__ void matrix_written(const int* in, int* out) {
+  __shared__ __align__(16) int tile[256];
+  if (threadIdx.x < 32) tile[threadIdx.x] = in[threadIdx.x] & 31;
+  __syncthreads();
+  unsigned row = (unsigned)__cvta_generic_to_shared(tile + threadIdx.x % 32 * 4), at;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%0}, [%1];" : "=r"(at) : "r"(row));
+  out[at & 63] = 1;
+}
 extern "C" __global__ void only_written_on(const float* in, float* out) {
   __shared__ float tile[128];
   tile[threadIdx.x] = in[threadIdx.x];
@@ -101,8 +127,17 @@ extern "C" __global__ void only_written_on(const float* in, float* out) {
 
 SAID = "reads shared or local memory that nothing has written"
 ARGUMENTS = "i32[128]=uniform(3, 64), i32[128]"
-UNSURE = ("bins_not_cleared", "half_filled", "odd_bytes", "local_not_written", "by_pointer")
-SURE = ("bins_cleared", "filled", "own_bytes", "wide_and_narrow", "local_written", "copied")
+UNSURE = ("bins_not_cleared", "half_filled", "odd_bytes", "local_not_written", "by_pointer", "matrix_not_written")
+SURE = (
+    "bins_cleared",
+    "filled",
+    "own_bytes",
+    "wide_and_narrow",
+    "local_written",
+    "copied",
+    "turns_counted",
+    "matrix_written",
+)
 
 
 def _bind(kernel: str, arguments: str = ARGUMENTS) -> BoundLaunch:
@@ -139,6 +174,19 @@ def test_what_was_written_is_sure(kernel: str) -> None:
     assert {site.certainty for site in execution.sites} == {Certainty.EXACT}
     assert execution.limitations == ()
     assert list_differences(bound) == []
+
+
+def test_what_atomics_find_in_memory_that_nothing_wrote_is_said() -> None:
+    bound = _bind("turns_taken")
+    execution = execute(bound, ExecutionOptions())
+    assert [site.certainty for site in execution.sites if site.access.operation == "store"] == [
+        Certainty.SCHEDULE_DEPENDENT
+    ]
+    (said,) = execution.limitations
+    assert SAID in said.because
+    assert "ATOMS" in bound.kernel.instructions[said.instruction].text
+    assumed = execute_native(bound, ExecutionOptions(), assumes=True)
+    assert assumed.limitations == execution.limitations
 
 
 def test_values_that_are_only_written_on_leave_counts_exact() -> None:

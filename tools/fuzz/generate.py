@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tools.fuzz.catalogue.families import FAMILIES, FOCUSED, FOCUSED_FROM, ORDER, WHOLE_WARPS
+from tools.fuzz.catalogue.families import (
+    FAMILIES,
+    FOCUSED_FROM,
+    ORDER,
+    REWRITTEN_FROM,
+    UNIFORM_FROM,
+    UNIFORM_SUMS,
+    UNIFORMS,
+    WHOLE_WARPS,
+    choose_character,
+)
 from tools.fuzz.inputs import WORDS_PER_THREAD
 from tools.fuzz.scope import Scope, choose_value
 from tools.fuzz.statements import (
     add_call,
+    add_chain,
     add_control,
     add_early_exit,
     add_local_array,
@@ -69,8 +82,10 @@ def generate(seed: int, *, trace: bool = False) -> FuzzKernel:
 
     With `trace` it also writes all that changes out behind each piece of control flow, to find where runs part.
     """
+    family = choose_character(seed)
+    if isinstance(family, int):
+        return _rename(generate(family, trace=trace), seed)
     stream = Stream(seed)
-    family = FOCUSED[seed % len(FOCUSED)] if seed >= FOCUSED_FROM else ORDER[seed % len(ORDER)]
     lists = FAMILIES[family]
     threads = stream.pick((32, 64, 64, 64, 96, 128, 40, 100))
     # Lanes that part inside of a function that calls itself need not meet again when it returns: an H200 then counts
@@ -107,7 +122,9 @@ def generate(seed: int, *, trace: bool = False) -> FuzzKernel:
         if family in ("control", "mixed", "memory")
         else []
     )
-    _declare_mutable(scope)
+    chained = seed >= REWRITTEN_FROM and family == "uniform"
+    if not chained:
+        _declare_mutable(scope)
     names = [name for name, _ in functions]
     _fill(scope, seed, "recursive" if recursive else family, lists, threads, names, _Writers(place, output, look))
     for kind, name in scope.mutable:
@@ -120,6 +137,13 @@ def generate(seed: int, *, trace: bool = False) -> FuzzKernel:
     )
     source = "\n".join([*(text for _, text in functions), header, *_write_prologue(threads, blocks), *lines, "}", ""])
     return FuzzKernel(seed, family, name, source, blocks, threads, slots[0], tuple(outputs))
+
+
+def _rename(kernel: FuzzKernel, seed: int) -> FuzzKernel:
+    """The kernel under another seed, from which its inputs are made."""
+    source = re.sub(rf"\b(fuzz|function)_{kernel.seed}\b", rf"\g<1>_{seed}", kernel.source)
+    source = re.sub(rf"\bfunction_{kernel.seed}_", f"function_{seed}_", source)
+    return dataclasses.replace(kernel, seed=seed, name=f"fuzz_{seed}", source=source)
 
 
 def write_file(kernels: list[FuzzKernel]) -> str:
@@ -205,6 +229,12 @@ def _fill(
     calls = (25 if family == "recursive" else 10) if functions else 0
     # A kernel that calls through pointers carries every such function of its file: a few kernels in each.
     pointers = seed // len(ORDER) % 3 == 1 and family in ("mixed", "recursive")
+    if not scope.mutable:
+        # Compilers leave the uniform data path where its values have other uses.
+        chains = (UNIFORMS, UNIFORMS, UNIFORMS, UNIFORM_SUMS) if seed >= UNIFORM_FROM else (UNIFORMS,)
+        for _ in range(stream.between(2, 5)):
+            add_chain(scope, chains, output)
+        return
     for _ in range(length):
         drawn = stream.below(100)
         if drawn < controls:

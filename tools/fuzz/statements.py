@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from tools.fuzz.catalogue.families import ACTIVE, WHOLE_WARPS
 from tools.fuzz.catalogue.operation import KINDS
-from tools.fuzz.scope import choose_value, write_condition, write_operation
+from tools.fuzz.scope import Scope, choose_value, write_condition, write_operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tools.fuzz.catalogue.operation import Operation
-    from tools.fuzz.scope import Scope
 
 Lists = tuple[tuple["Operation", ...], ...]
 
@@ -37,6 +36,19 @@ def add_operation(scope: Scope, lists: Lists, output: Callable[[str, str], None]
         scope.fixed.append((operation.result, name))
         if output is not None:
             output(operation.result, name)
+
+
+def add_chain(scope: Scope, lists: Lists, output: Callable[[str, str], None]) -> None:
+    """Operations of which lanes see the last result alone: compilers leave them to the uniform data path."""
+    stream = scope.stream
+    values = [(kind, name) for kind, name in scope.fixed if name in ("param_u", "param_v")]
+    chain = Scope(stream, values, [], scope.lines, scope.names)
+    for _ in range(stream.between(5, 12)):
+        add_operation(chain, lists)
+    name = scope.name("u")
+    scope.emit(f"unsigned {name} = lane + {chain.fixed[-1][1]};")
+    scope.fixed.append(("u", name))
+    output("u", name)
 
 
 def fold(scope: Scope) -> None:

@@ -13,6 +13,7 @@ from sectorwise.launch.config import (
     PointerArgument,
     ScalarArgument,
     StructArgument,
+    TensorMapArgument,
 )
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ Value = object
 Grid = tuple[int, ...] | Callable[[Mapping[str, object]], tuple[int, ...]]
 """Blocks along x, y, z, or a function of the arguments by name that gives them, as Triton takes."""
 
-ARGUMENTS = (BufferArgument, ScalarArgument, BytesArgument, StructArgument, PointerArgument)
+ARGUMENTS = (BufferArgument, ScalarArgument, BytesArgument, StructArgument, PointerArgument, TensorMapArgument)
 
 
 @dataclass(frozen=True, slots=True)

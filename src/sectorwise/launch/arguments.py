@@ -20,12 +20,13 @@ from sectorwise.launch.config import (
 from sectorwise.launch.contents import find_trouble
 from sectorwise.launch.dtypes import ELEMENT_TYPES, LONG_NAMES, find_misfit
 from sectorwise.launch.expressions import Scope, parse_number, parse_whole, read_float
+from sectorwise.launch.tensor_maps import find_map_trouble, make_tensor_map, parse_options
 from sectorwise.launch.tokens import find_span
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sectorwise.launch.config import Argument
+    from sectorwise.launch.config import Argument, TensorMapArgument
     from sectorwise.tokens import Cursor, Token
 
 _C_TYPES = {
@@ -70,6 +71,8 @@ def _parse_value(cursor: Cursor, scope: Scope, folder: Path | None) -> Argument:
                 return _parse_bytes(cursor)
             case "ptr", "(":
                 return _parse_pointer(cursor, scope)
+            case "tensor_map", "(":
+                return _parse_tensor_map(cursor, scope, folder)
             case "nullptr", _ if token.text not in scope.definitions:
                 cursor.take()
                 return ScalarArgument(0, "u64")
@@ -87,7 +90,7 @@ def _parse_value(cursor: Cursor, scope: Scope, folder: Path | None) -> Argument:
 
 def _explain_unknown_type(token: Token) -> str:
     known = _C_TYPES.get(token.text)
-    hint = f"; write {known}" if known else name_nearest(token.text, (*ELEMENT_TYPES, "bytes", "ptr"))
+    hint = f"; write {known}" if known else name_nearest(token.text, (*ELEMENT_TYPES, "bytes", "ptr", "tensor_map"))
     return f"expected a type ({' '.join(ELEMENT_TYPES)}), got {token}{hint}"
 
 
@@ -169,6 +172,22 @@ def _parse_struct(cursor: Cursor, scope: Scope, folder: Path | None) -> StructAr
         fields.append(parse_argument(cursor, scope, folder))
     cursor.expect("}", "',' or '}'")
     return StructArgument(tuple(fields))
+
+
+def _parse_tensor_map(cursor: Cursor, scope: Scope, folder: Path | None) -> TensorMapArgument:
+    cursor.take()
+    cursor.expect("(")
+    first = cursor.token
+    buffer = parse_argument(cursor, scope, folder)
+    if not isinstance(buffer, BufferArgument):
+        raise cursor.error("expected the buffer that the map is of, such as f16[64, 64]", first)
+    options = parse_options(cursor, scope)
+    cursor.expect(")", "',' or ')'")
+    made = make_tensor_map(buffer, *options)
+    trouble = find_map_trouble(made)
+    if trouble is not None:
+        raise cursor.error(f"{trouble[0]}: {trouble[1]}", first)
+    return made
 
 
 def _parse_bytes(cursor: Cursor) -> BytesArgument:

@@ -114,7 +114,30 @@ class PointerArgument:
     span: Span | None = field(default=None, compare=False)
 
 
-Argument = BufferArgument | ScalarArgument | BytesArgument | StructArgument | PointerArgument
+@dataclass(frozen=True, slots=True)
+class TensorMapArgument:
+    """A `CUtensorMap` passed by value: which tiles of a buffer are copied at once, in the driver's words.
+
+    As in `cuTensorMapEncodeTiled`, tuples begin with the axis whose elements lie next to each other: `shape` in
+    elements, `strides_bytes` of every axis but that one, `box` and `steps` (element strides) of a tile. The sizes
+    `swizzle_bytes`, `interleave_bytes` and `promotion_bytes` (of L2) are 0 where there is none; out of bounds a tile
+    gets zeros, or with `fill_nan` NaN.
+    """
+
+    buffer: BufferArgument
+    shape: tuple[int, ...]
+    strides_bytes: tuple[int, ...]
+    box: tuple[int, ...]
+    steps: tuple[int, ...]
+    swizzle_bytes: int = 0
+    interleave_bytes: int = 0
+    promotion_bytes: int = 0
+    fill_nan: bool = False
+    name: str | None = None
+    span: Span | None = field(default=None, compare=False)
+
+
+Argument = BufferArgument | ScalarArgument | BytesArgument | StructArgument | PointerArgument | TensorMapArgument
 
 
 @dataclass(frozen=True, slots=True)

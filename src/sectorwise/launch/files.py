@@ -7,7 +7,8 @@ and where they matter `name`, `shared`, `constants`; or, in place of all but the
      "args": [{"kind": "buffer", "dtype": "float32", "size": 16384, "init": "uniform:1"},
               {"kind": "scalar", "dtype": "int32", "value": 512},
               {"kind": "struct", "fields": [...]}, {"kind": "bytes", "hex": "00ff"},
-              {"kind": "pointer", "target": "a", "offset": 64}],
+              {"kind": "pointer", "target": "a", "offset": 64},
+              {"kind": "tensor_map", "buffer": {...}, "shape": [64, 64], "box": [64, 8], "swizzle": 128}],
      "constants": {"table": {"dtype": "int32", "size": 16, "init": "arange"}}}
 
 `size` counts elements; `init` is zeros, arange, perm:7, uniform:7, uniform:7:256, noise or @file.npy (relative to the

@@ -12,7 +12,9 @@ from sectorwise.launch.config import (
     PointerArgument,
     ScalarArgument,
     StructArgument,
+    TensorMapArgument,
 )
+from sectorwise.launch.tensor_maps import format_options
 
 if TYPE_CHECKING:
     from sectorwise.launch.config import Argument, Contents, LaunchConfig
@@ -58,6 +60,8 @@ def _format_value(argument: Argument) -> str:
         case PointerArgument():
             offset = f", {argument.offset_bytes}" if argument.offset_bytes else ""
             return f"ptr({argument.target}{offset})"
+        case TensorMapArgument(buffer=buffer):
+            return f"tensor_map({format_argument(buffer)}{format_options(argument)})"
 
 
 def _format_contents(contents: Contents) -> str:

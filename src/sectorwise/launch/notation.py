@@ -14,6 +14,7 @@ The grammar, with spaces anywhere between the words:
                {value, ...}              a struct, laid out as C does
                bytes(00ff 3c)            raw bytes
                ptr(name, offset)         an address inside a named buffer, offset in bytes (0 if left out)
+               tensor_map(f16[rows, columns], box=(64, 32), swizzle=128)   as cuTensorMapEncodeTiled makes one
                nullptr
     contents   zeros | arange | perm(seed) | uniform(seed [, below]) | noise | @file.npy | @"a file.npy"
     types      f64 f32 f16 bf16 i64 i32 i16 i8 u64 u32 u16 u8, also spelled float32, uint8 and so on

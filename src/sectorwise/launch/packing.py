@@ -11,8 +11,10 @@ from sectorwise.launch.config import (
     PointerArgument,
     ScalarArgument,
     StructArgument,
+    TensorMapArgument,
 )
 from sectorwise.launch.dtypes import ELEMENT_TYPES, encode_scalar, find_misfit
+from sectorwise.launch.map_bytes import MAP_ALIGNMENT_BYTES, MAP_BYTES, encode_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -45,6 +47,8 @@ def walk_buffers(argument: Argument, path: Path) -> Iterator[tuple[Path, BufferA
         case StructArgument(fields=fields):
             for index, member in enumerate(fields):
                 yield from walk_buffers(member, (*path, index))
+        case TensorMapArgument(buffer=buffer):
+            yield (*path, 0), buffer
         case _:
             return
 
@@ -62,6 +66,8 @@ def measure_member(argument: Argument) -> Extent:
             return Extent(size_bytes, size_bytes)
         case BytesArgument(data=data):
             return Extent(len(data), 1)
+        case TensorMapArgument():
+            return Extent(MAP_BYTES, MAP_ALIGNMENT_BYTES)
         case StructArgument(fields=fields):
             size_bytes, alignment_bytes = 0, 1
             for extent in map(measure_member, fields):
@@ -95,6 +101,10 @@ def pack_argument(
             if size_bytes != len(data):
                 raise MisfitError(f"expected {_count_bytes(size_bytes)}, got {len(data)}")
             return data
+        case TensorMapArgument(buffer=buffer):
+            if size_bytes != MAP_BYTES:
+                raise MisfitError(f"expected {_count_bytes(size_bytes)}, got a tensor map, which has {MAP_BYTES}")
+            return encode_map(argument, address_of(buffer, (*path, 0)))
         case StructArgument():
             extent = measure_member(argument)
             if size_bytes != extent.size_bytes:

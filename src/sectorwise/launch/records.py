@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from sectorwise.launch import tensor_maps
 from sectorwise.launch.carets import launch_error, name_nearest
 from sectorwise.launch.config import (
     BufferArgument,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from sectorwise.errors import LaunchError
-    from sectorwise.launch.config import Argument
+    from sectorwise.launch.config import Argument, TensorMapArgument
 
 Json = dict[str, "Json"] | list["Json"] | str | int | float | bool | None
 
@@ -33,6 +34,7 @@ _KEYS: dict[str, tuple[str, ...]] = {
     "struct": ("kind", "name", "fields"),
     "bytes": ("kind", "name", "hex"),
     "pointer": ("kind", "name", "target", "offset"),
+    "tensor_map": ("kind", "name", "buffer", *tensor_maps.KEYS),
 }
 _INIT = re.compile(r"(?P<kind>zeros|arange|noise)|(?P<random>perm|uniform):(?P<seed>\d+)(?::(?P<below>\d+))?", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -139,6 +141,8 @@ def read_argument(item: Json, place: Place, folder: Path, depth: int = 0) -> Arg
                 read_argument(field, place.at(f"fields[{n}]"), folder, depth + 1) for n, field in enumerate(fields)
             )
             return StructArgument(tuple(members), name)
+        case "tensor_map":
+            return replace(_read_tensor_map(item, place, folder), name=name)
         case "bytes":
             return BytesArgument(_read_hex(item.get("hex"), place.at("hex")), name)
         case _:
@@ -159,6 +163,30 @@ def _read_buffer(item: dict[str, Json], name: str | None, place: Place, folder: 
     if trouble:
         raise place.at("init").error(trouble)
     return buffer
+
+
+def _read_tensor_map(item: dict[str, Json], place: Place, folder: Path) -> TensorMapArgument:
+    buffer = read_argument(item.get("buffer"), place.at("buffer"), folder)
+    if not isinstance(buffer, BufferArgument):
+        raise place.at("buffer").error("expected a buffer that the map is of")
+    lists: dict[str, tuple[int, ...]] = {
+        key: _read_numbers(item[key], place.at(key)) for key in tensor_maps.LISTS if item.get(key) is not None
+    }
+    sizes: dict[str, int] = {
+        key: _read_whole(item[key], place.at(key), "bytes") for key in tensor_maps.SIZES if key in item
+    }
+    fill = item.get("fill", "zeros")
+    if fill not in tensor_maps.FILLS:
+        raise place.at("fill").error(f"expected zeros or nan, got {describe(fill)}")
+    made = tensor_maps.make_tensor_map(buffer, lists, sizes, str(fill))
+    trouble = tensor_maps.find_map_trouble(made)
+    if trouble is not None:
+        raise place.at(trouble[0]).error(trouble[1])
+    return made
+
+
+def _read_numbers(value: Json, place: Place) -> tuple[int, ...]:
+    return tuple(_read_whole(each, place, "elements") for each in (value if isinstance(value, list) else [value]))
 
 
 def _read_init(init: Json, place: Place, folder: Path) -> Contents:

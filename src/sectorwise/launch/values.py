@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from sectorwise.launch.config import Argument
 
-_NOTATION: Final = re.compile(r"[a-z]+\d*\s*[\[(].*", re.DOTALL)
+_NOTATION: Final = re.compile(r"[a-z_]+\d*\s*[\[(].*", re.DOTALL)
 _NEIGHBOURS_BYTES: Final = 4 << 20
 """How much of the memory around a view comes along, on either side: a multiple of `ALIGNMENT_BYTES`."""
 

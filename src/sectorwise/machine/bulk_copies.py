@@ -12,14 +12,25 @@ import numpy as np
 
 from sectorwise.binary.ir import Address, Register
 from sectorwise.counting.request import Space
-from sectorwise.machine.arrivals import Arrivals, bytes_under_way
-from sectorwise.machine.frame import of_group
-from sectorwise.machine.lanes import first_lane, unpack
-from sectorwise.machine.mbarriers import change_words, find_words, find_words_at
+from sectorwise.machine.arrivals import Arrivals
+from sectorwise.machine.bulk_rows import (
+    barrier_words,
+    complete,
+    following,
+    is_unknown,
+    name_places,
+    release,
+    row_places,
+    row_words,
+    transact,
+)
+from sectorwise.machine.lanes import unpack
+from sectorwise.machine.mbarriers import change_words, find_words_at
 from sectorwise.machine.memory import WINDOW_BYTES, Request, resolve
 from sectorwise.machine.program import register_slot
-from sectorwise.machine.storage import empty_shadow, read_words, stain_words, write_words
-from sectorwise.machine.taint import UNKNOWN, collect, join
+from sectorwise.machine.storage import read_words, stain_words, write_words
+from sectorwise.machine.taint import UNKNOWN
+from sectorwise.machine.tile_copies import copy_tile
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -37,7 +48,6 @@ _UNIT_BYTES = 16
 """Sizes are given in units of so much; so are copies aligned."""
 
 _SIZE_UNITS = 0xFFFF
-_CREDIT = 1
 _RANKS = 16
 """Blocks that a cluster has at most."""
 
@@ -48,9 +58,9 @@ def run_bulk_copy(batch: Batch, frame: Frame, window: Window, instruction: Instr
     if instruction.opcode == "UBLKPF":
         return behind
     if instruction.opcode.startswith("UTMA"):
-        _copy_tile(batch, frame, window, instruction, taken)
+        copy_tile(batch, frame, window, instruction, taken)
         return behind
-    places = _name_places(instruction)
+    places = name_places(instruction)
     size = next((operand for operand in reversed(instruction.operands) if isinstance(operand, Register)), None)
     if len(places) < 2 or size is None:
         batch.tally.limitations[instruction.index, f"{instruction.text}: this form is not known"] = None
@@ -58,20 +68,20 @@ def run_bulk_copy(batch: Batch, frame: Frame, window: Window, instruction: Instr
     ways = tuple(name for name in instruction.modifiers if name in ("S", "G"))
     said = f"{instruction.opcode}: a copy of a whole range; its requests are not counted"
     batch.tally.limitations[instruction.index, said] = None
-    if ways not in (("S", "G"), ("G", "S"), ("S", "S")) or _is_unknown(window, ways, places, size):
+    if ways not in (("S", "G"), ("G", "S"), ("S", "S")) or is_unknown(window, ways, places, size):
         because = f"{instruction.text}: what is copied where is not known"
         batch.tally.limitations[instruction.index, because] = None
-        if ways[:1] == ("S",) and register_slot(_following(places[0])) not in window.taints:
-            waiting = _row_words(frame, window, _following(places[0]))
-            _release(batch, frame, instruction, taken != 0, waiting)
+        if ways[:1] == ("S",) and register_slot(following(places[0])) not in window.taints:
+            waiting = row_words(frame, window, following(places[0]))
+            release(batch, frame, instruction, taken != 0, waiting)
         return behind
-    packed = _row_words(frame, window, size)
+    packed = row_words(frame, window, size)
     sizes = (packed & _SIZE_UNITS) * _UNIT_BYTES
-    target, source = (_row_places(frame, window, way, place) for way, place in zip(ways, places, strict=True))
-    barrier: Longs | None = _row_words(frame, window, _following(places[0])) if ways[0] == "S" else None
+    target, source = (row_places(frame, window, way, place) for way, place in zip(ways, places, strict=True))
+    barrier: Longs | None = row_words(frame, window, following(places[0])) if ways[0] == "S" else None
     if not instruction.has("MULTICAST"):
         _copy(batch, frame, instruction, taken != 0, ways, target, source, sizes)
-        _complete(batch, frame, instruction, taken != 0, barrier, sizes)
+        complete(batch, frame, instruction, taken != 0, barrier, sizes)
         return behind
     for rank in range(_RANKS):
         # The same place in the shared memory of each block that the mask names.
@@ -79,19 +89,8 @@ def run_bulk_copy(batch: Batch, frame: Frame, window: Window, instruction: Instr
         if issuing.any() and barrier is not None:
             there, told = (rank * WINDOW_BYTES + each % WINDOW_BYTES for each in (target, barrier))
             _copy(batch, frame, instruction, issuing, ways, there, source, sizes)
-            _complete(batch, frame, instruction, issuing, told, sizes)
+            complete(batch, frame, instruction, issuing, told, sizes)
     return behind
-
-
-def _complete(
-    batch: Batch, frame: Frame, instruction: Instruction, issuing: Lanes, barrier: Longs | None, sizes: Longs
-) -> None:
-    """Tells the barrier of each row that its bytes have come."""
-    if barrier is None:
-        return
-    lanes = issuing[:, None] & (first_lane(frame.masks)[:, None] == np.arange(32))
-    cells, valid = find_words_at(batch, frame, instruction, barrier[:, None], lanes)
-    _transact(batch, cells, valid, -np.broadcast_to(sizes[:, None], valid.shape)[valid])
 
 
 def store_async(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int:
@@ -111,48 +110,18 @@ def store_async(batch: Batch, frame: Frame, window: Window, instruction: Instruc
     words = [np.broadcast_to(window.read(register_slot(source) + k), lanes.shape) for k in range(width // 4)]
     write_words(pieces, width, [word.astype(np.uint32) for word in words], lanes, frame.warps, None)
     cells, valid = find_words_at(batch, frame, instruction, barrier, lanes)
-    _transact(batch, cells, valid, np.full(int(valid.sum()), -width, np.int64))
+    transact(batch, cells, valid, np.full(int(valid.sum()), -width, np.int64))
     return instruction.index + 1
 
 
 def arrive_for_tensor_cores(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int:
     """UTCBAR: arrives once at an mbarrier for tensor cores, which are done at once."""
-    for register in _name_places(instruction)[:1]:
-        cells, lanes = _barrier_words(batch, frame, window, instruction, taken, register)
+    for register in name_places(instruction)[:1]:
+        cells, lanes = barrier_words(batch, frame, window, instruction, taken, register)
         if cells is not None:
             one = np.ones(int(lanes.sum()), np.int64)
             change_words(batch, cells[lanes], Arrivals(one, np.zeros_like(one), np.zeros_like(one)))
     return instruction.index + 1
-
-
-def _name_places(instruction: Instruction) -> tuple[Register, ...]:
-    """The registers that name target and source."""
-    named = [operand.base or operand.uniform for operand in instruction.operands if isinstance(operand, Address)]
-    return tuple(register for register in named if register is not None)
-
-
-def _following(register: Register) -> Register:
-    """The register behind a target in shared memory: its mbarrier."""
-    return Register(register.index + 1, register.uniform)
-
-
-def _row_words(frame: Frame, window: Window, register: Register, step: int = 0) -> Longs:
-    return of_group(frame, window.read(register_slot(register) + step)).astype(np.int64)
-
-
-def _row_places(frame: Frame, window: Window, way: str, register: Register) -> Longs:
-    """An address for each row: a word in shared memory, else a pair."""
-    low = _row_words(frame, window, register)
-    return low if way == "S" else low | _row_words(frame, window, register, 1) << 32
-
-
-def _is_unknown(window: Window, ways: tuple[str, ...], places: tuple[Register, ...], size: Register) -> bool:
-    level = window.taints.get(register_slot(size))
-    for way, register in zip(ways, places, strict=False):
-        level = join(level, window.taints.get(register_slot(register)))
-        if way == "G":
-            level = join(level, window.taints.get(register_slot(register) + 1))
-    return bool(collect(level, None) & UNKNOWN)
 
 
 def _copy(
@@ -180,66 +149,3 @@ def _copy(
             stain_words(written, _UNIT_BYTES, active, frame.warps, UNKNOWN)
         else:
             write_words(written, _UNIT_BYTES, words, active, frame.warps, taint)
-
-
-def _barrier_words(
-    batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks, register: Register
-) -> tuple[Longs | None, Lanes]:
-    """The word of each row's mbarrier, in one lane of those that issue."""
-    lanes = (taken[:, None] != 0) & (first_lane(frame.masks)[:, None] == np.arange(32))
-    return find_words(batch, frame, window, instruction, register, lanes)
-
-
-def _transact(batch: Batch, cells: Longs, lanes: Lanes, amounts: Longs) -> None:
-    none = np.zeros_like(amounts)
-    change_words(batch, cells[lanes], Arrivals(none, amounts, none))
-
-
-def _release(batch: Batch, frame: Frame, instruction: Instruction, issuing: Lanes, barrier: Longs) -> Longs:
-    """Lets a barrier go of all bytes that it waits for, or will next wait for; what it waited for, `[rows]`."""
-    lanes = issuing[:, None] & (first_lane(frame.masks)[:, None] == np.arange(32))
-    cells, valid = find_words_at(batch, frame, instruction, barrier[:, None], lanes)
-    words = batch.memory.shared.octets.view(np.uint64)
-    waited = bytes_under_way(words[cells[valid]])
-    words[cells[valid][waited == 0]] |= np.uint64(_CREDIT)
-    _transact(batch, cells, valid, -waited)
-    rows = np.zeros(frame.warps, np.int64)
-    rows[valid.any(axis=1)] = waited
-    return rows
-
-
-def _copy_tile(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> None:
-    """A tile that a tensor map names: how large it is, and where, is not known here."""
-    because = f"{instruction.opcode}: what a tensor map names is not known; its requests are not counted"
-    batch.tally.limitations[instruction.index, because] = None
-    if instruction.opcode != "UTMALDG":
-        return
-    batch.tally.origins.setdefault(instruction.index, "what a tensor map names is not known")
-    targets = _name_places(instruction)[:1]
-    if not targets or _is_unknown(window, ("S",), targets, _following(targets[0])):
-        return
-    target = targets[0]
-    starts, barrier = _row_words(frame, window, target), _row_words(frame, window, _following(target))
-    if not instruction.has("MULTICAST") or batch.clusters is None:
-        _stain_tile(batch, frame, taken != 0, starts, _release(batch, frame, instruction, taken != 0, barrier))
-        return
-    for rank in range(batch.clusters.peers.shape[1]):
-        there, told = (rank * WINDOW_BYTES + each % WINDOW_BYTES for each in (starts, barrier))
-        _stain_tile(batch, frame, taken != 0, there, _release(batch, frame, instruction, taken != 0, told))
-
-
-def _stain_tile(batch: Batch, frame: Frame, issuing: Lanes, starts: Longs, waited: Longs) -> None:
-    """What a tile holds is not known: as many bytes as were waited for; where nobody waits yet, all that follows."""
-    memory = batch.memory
-    warps = np.arange(frame.warps) if frame.rows is None else frame.rows
-    shadow = empty_shadow(memory.shared)
-    size = memory.bound.shared_bytes
-    for row in np.flatnonzero(issuing):
-        rank, start = divmod(int(starts[row]), WINDOW_BYTES)
-        origins = memory.shared_origins if memory.peer_origins is None else memory.peer_origins
-        if rank < origins.shape[1] and start < size:
-            origin = int(origins[warps[row], rank])
-            until = min(start + (int(waited[row]) or size), size)
-            shadow[(origin + start) >> 2 : (origin + until) >> 2] |= np.uint8(UNKNOWN)
-            if memory.shared.written is not None:
-                memory.shared.written[origin + start : origin + until] = 1

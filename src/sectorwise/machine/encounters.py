@@ -21,7 +21,7 @@ _SENTENCES = {
     COLLIDED: "lanes of one warp store different values to one place here, and CUDA does not say which stays: counts "
     "that hang on it are marked as dependent on the schedule",
     UNWRITTEN: "it reads shared or local memory that nothing has written, here taken as zeros: counts that hang on it "
-    "are marked as assumed",
+    "are marked as assumed, or as dependent on the schedule where lanes update it",
 }
 
 

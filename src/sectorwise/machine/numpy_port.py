@@ -40,7 +40,7 @@ from sectorwise.machine.taint import (
     join,
     level_of,
 )
-from sectorwise.machine.unwritten import judge_unwritten, may_read_unwritten
+from sectorwise.machine.unwritten import ask_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -198,20 +198,21 @@ class NumpyPort:
         """Counts a request and reads."""
         pieces, active = self._access(access, as_signed(address), access.width_bytes)
         words, taint = read_words(pieces, access.width_bytes, self.warps)
-        if may_read_unwritten(self.step.instruction, access):
-            unwritten = judge_unwritten(pieces, access.width_bytes, active, self.warps)
-            self.counters[self._index()].met |= 0 if unwritten is None else UNWRITTEN
-            taint = join(taint, unwritten)
-        self.level = join(self.level, taint)
+        self.level = join(self.level, join(taint, self._ask_written(access, pieces, access.width_bytes, active)))
         return words
+
+    def _ask_written(self, access: Access, pieces: tuple[Piece, ...], width: int, active: Mask | None) -> Levels | None:
+        """How sure what is read is, as nothing may have written it; notes where that is so."""
+        found = ask_written(self.step.instruction, access, pieces, width, active, self.warps)
+        self.counters[self._index()].met |= 0 if found is None else UNWRITTEN
+        return found
 
     def store(self, access: Access, address: Lanes, words: Sequence[Lanes]) -> None:
         """Counts a request and writes."""
         pieces, active = self._access(access, as_signed(address), access.width_bytes)
-        self._write_words(pieces, access.width_bytes, list(words), active, self.level)
-        if access.space is not Space.LOCAL and stain_collisions(
-            pieces, access.width_bytes, list(words), active, self.warps
-        ):
+        stored = (pieces, access.width_bytes, list(words), active)
+        self._write_words(*stored, self.level)
+        if access.space is not Space.LOCAL and stain_collisions(*stored, self.warps):
             self.counters[self._index()].met |= COLLIDED
 
     def atomic(
@@ -258,7 +259,7 @@ class NumpyPort:
         if inexact:
             self.level = join(self.level, INEXACT_LEVEL)
         _, taint = read_words(pieces, size_bytes, self.warps)
-        self.level = join(self.level, taint)
+        self.level = join(self.level, join(taint, self._ask_written(access, pieces, size_bytes, active)))
         before = peek_words(self.memory, pieces, size_bytes, self.warps)
         seen = apply_atomic(
             pieces, active, lambda old: update(self.algebra, old), size_bytes, access.modifiers, self.warps
@@ -300,7 +301,7 @@ class NumpyPort:
             rows = addresses[:, 8 * matrix + _ROW // 4] + 4 * (_ROW % 4)
             pieces = resolve(self.memory, rows, 4, self._request(access.space))
             values, taint = read_words(pieces, 4, self.warps)
-            self.level = join(self.level, taint)
+            self.level = join(self.level, join(taint, self._ask_written(access, pieces, 4, self.lanes)))
             words.append(values[0])
         return words
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sectorwise.binary.ir import Address, Register
+from sectorwise.binary.ir import ZERO_REGISTER, Address, Register
 from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.registers import STACK_POINTER
 from sectorwise.machine.storage import everywhere
@@ -19,14 +19,17 @@ if TYPE_CHECKING:
     from sectorwise.machine.taint import Levels
 
 _SPACES = frozenset({Space.SHARED, Space.LOCAL, Space.GENERIC})
+_READING = frozenset({Operation.LOAD, Operation.MATRIX_LOAD, Operation.ATOMIC})
 
 
 def may_read_unwritten(instruction: Instruction, access: Access) -> bool:
     """Whether a load is worth asking. What the compiler places by the stack pointer alone it writes before it reads.
 
-    Matrices are not asked for: what is made of them decides nothing.
+    Atomics are asked where a register keeps what they found; an exchange is not, as what it leaves there is its own.
     """
-    if access.operation is not Operation.LOAD or access.space not in _SPACES:
+    if access.operation not in _READING or access.space not in _SPACES:
+        return False
+    if access.operation is Operation.ATOMIC and ("EXCH" in access.modifiers or not _keeps_result(instruction)):
         return False
     if access.space is not Space.LOCAL:
         return True
@@ -34,9 +37,28 @@ def may_read_unwritten(instruction: Instruction, access: Access) -> bool:
     return any(not _is_stack(place) for place in places)
 
 
+def _keeps_result(instruction: Instruction) -> bool:
+    """Whether an atomic gives what it found to a register."""
+    first = next((operand for operand in instruction.operands if isinstance(operand, Register)), None)
+    return first is not None and first.index != ZERO_REGISTER
+
+
 def _is_stack(place: Address) -> bool:
     base = place.base
     return isinstance(base, Register) and base.index == STACK_POINTER and place.uniform is None
+
+
+def ask_written(
+    instruction: Instruction,
+    access: Access,
+    pieces: tuple[Piece, ...],
+    width_bytes: int,
+    active: Lanes | None,
+    warps: int,
+) -> Levels | None:
+    """How sure what an instruction reads there is, where that is worth asking; None where it is sure."""
+    asked = may_read_unwritten(instruction, access)
+    return judge_unwritten(pieces, width_bytes, active, warps) if asked else None
 
 
 def judge_unwritten(pieces: tuple[Piece, ...], width_bytes: int, active: Lanes | None, warps: int) -> Levels | None:

@@ -11,6 +11,7 @@ from tools.fuzz.catalogue.half import make_bfloats, make_halves
 from tools.fuzz.catalogue.integer import make_carries, make_longs, make_packed, make_truths, make_words
 from tools.fuzz.catalogue.matrix import make_matrices
 from tools.fuzz.catalogue.operation import ptx
+from tools.fuzz.catalogue.uniform import make_uniform_sums, make_uniforms
 from tools.fuzz.catalogue.warp import make_collectives, make_shuffles
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ SHUFFLES = tuple(make_shuffles())
 COLLECTIVES = tuple(make_collectives())
 COMPARISONS = tuple(make_comparisons())
 MATRICES = tuple(make_matrices())
+UNIFORMS = tuple(make_uniforms())
+UNIFORM_SUMS = tuple(make_uniform_sums())
 ACTIVE = (ptx("activemask.b32", "u", "u", "{ .reg .u32 t; activemask.b32 t; xor.b32 %0, t, %1; }", collective=True),)
 
 WHOLE_WARPS = (SHUFFLES, MATRICES)
@@ -61,7 +64,42 @@ ORDER = (*FAMILIES, "convert", "convert", "single", "uniform")
 """Characters of consecutive seeds, over and over; those with most operations come twice."""
 
 FOCUSED_FROM = 8000
-"""From this seed on kernels dwell on what those before them have rarely met."""
-
 FOCUSED = ("compare", "atomics", "uniform", "memory", "compare", "uniform", "memory", "compare")
-"""Characters of such consecutive seeds: most forms are those of comparisons, accesses and the uniform data path."""
+
+REWRITTEN_FROM = 9600
+REWRITTEN = ("compare", "uniform", "atomics", "convert", "uniform", "half", "compare", "uniform", "memory", "atomics")
+
+RELATED = (
+    *(654, 229, 4684, 654, 229, 4684),
+    *(347, 1935, 648, 5355, 9073, 9227, 8654, 8393, 9577, 8161, 8001, 68, 8965, 513),
+)
+
+UNIFORM_FROM = 11072
+MOSTLY_UNIFORM = (
+    *("uniform", "uniform", "uniform", "convert", "uniform", "uniform", "uniform", "atomics"),
+    *("uniform", "uniform", "uniform", "half", "uniform", "uniform", "memory", "uniform"),
+)
+
+REST = (12069, "convert", 8635, 12069, "convert", 9520, 12069, "convert")
+
+PLAN: tuple[tuple[int, tuple[str | int, ...]], ...] = (
+    (0, ORDER),
+    (FOCUSED_FROM, FOCUSED),
+    (REWRITTEN_FROM, REWRITTEN),
+    (10560, RELATED),
+    (UNIFORM_FROM, MOSTLY_UNIFORM),
+    (12224, REST),
+)
+"""From which seed on consecutive seeds have which characters, over and over.
+
+The later ones dwell on what those before them have rarely met: comparisons, accesses, the uniform data path. From
+REWRITTEN_FROM on their machine code is rewritten to instructions that compilers hardly write. A number stands for the
+kernel of that seed on other inputs, as the compiler made it: it has an instruction that one kernel in thousands has.
+"""
+
+
+def choose_character(seed: int) -> str | int:
+    """The character of a seed, or the seed of the kernel that it runs on other inputs."""
+    first, characters = next(stage for stage in reversed(PLAN) if seed >= stage[0])
+    # What was recorded before there were stages counts from zero.
+    return characters[(seed if isinstance(characters[0], str) else seed - first) % len(characters)]

@@ -51,7 +51,9 @@ def choose_written_routine(instruction: Instruction, access: Access, tracked: fr
             return f"written.mark.matrix.{access.matrices}"
         case _ if access.space is Space.GLOBAL:
             return None
-        case Operation.LOAD if may_read_unwritten(instruction, access):
+        case Operation.MATRIX_LOAD:
+            return f"written.check.matrix.{access.matrices}"
+        case Operation.LOAD | Operation.ATOMIC if may_read_unwritten(instruction, access):
             return f"written.check.{place}"
         case Operation.STORE:
             return f"written.mark.{place}"
@@ -65,9 +67,9 @@ def write_written_routine(name: str) -> str:
     """The routine of this name."""
     code = Code(name, "void", _ARGUMENTS)
     match name.split(".")[1:]:
-        case ["mark", "matrix", matrices]:
+        case [step, "matrix", matrices]:
             rows = code.value(f"and i32 %mask, {(1 << 8 * int(matrices)) - 1}")
-            code.run(f"written.mark.shared.{_MATRIX_ROW_BYTES}", f"ptr %ctx, ptr %site, i32 {rows}")
+            code.run(f"written.{step}.shared.{_MATRIX_ROW_BYTES}", f"ptr %ctx, ptr %site, i32 {rows}")
         case [step, "generic", width]:
             _split_generic(code, step, width)
         case [step, space, width]:

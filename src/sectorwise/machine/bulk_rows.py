@@ -1,0 +1,99 @@
+"""Turns the uniform registers of copies of whole ranges into numbers, one a row, and tells mbarriers what has come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sectorwise.binary.ir import Address, Register
+from sectorwise.machine.arrivals import Arrivals, bytes_under_way
+from sectorwise.machine.frame import of_group
+from sectorwise.machine.lanes import first_lane
+from sectorwise.machine.mbarriers import change_words, find_words, find_words_at
+from sectorwise.machine.program import register_slot
+from sectorwise.machine.taint import UNKNOWN, collect, join
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from sectorwise.binary.ir import Instruction
+    from sectorwise.machine.batch import Batch
+    from sectorwise.machine.frame import Frame
+    from sectorwise.machine.registers import Window
+
+    Masks = npt.NDArray[np.uint32]
+    Lanes = npt.NDArray[np.bool_]
+    Longs = npt.NDArray[np.int64]
+
+_CREDIT = 1
+
+
+def name_places(instruction: Instruction) -> tuple[Register, ...]:
+    """The registers that name target and source."""
+    named = [operand.base or operand.uniform for operand in instruction.operands if isinstance(operand, Address)]
+    return tuple(register for register in named if register is not None)
+
+
+def following(register: Register) -> Register:
+    """The register behind a target in shared memory: its mbarrier."""
+    return Register(register.index + 1, register.uniform)
+
+
+def row_words(frame: Frame, window: Window, register: Register, step: int = 0) -> Longs:
+    """The word of each row in a register, or in one `step` behind it."""
+    return of_group(frame, window.read(register_slot(register) + step)).astype(np.int64)
+
+
+def row_places(frame: Frame, window: Window, way: str, register: Register) -> Longs:
+    """An address for each row: a word in shared memory, else a pair."""
+    low = row_words(frame, window, register)
+    return low if way == "S" else low | row_words(frame, window, register, 1) << 32
+
+
+def is_unknown(window: Window, ways: tuple[str, ...], places: tuple[Register, ...], size: Register) -> bool:
+    """Whether the size, or a place of these ways (`S` for a word, `G` for a pair), is not known."""
+    level = window.taints.get(register_slot(size))
+    for way, register in zip(ways, places, strict=False):
+        level = join(level, window.taints.get(register_slot(register)))
+        if way == "G":
+            level = join(level, window.taints.get(register_slot(register) + 1))
+    return bool(collect(level, None) & UNKNOWN)
+
+
+def complete(
+    batch: Batch, frame: Frame, instruction: Instruction, issuing: Lanes, barrier: Longs | None, sizes: Longs
+) -> None:
+    """Tells the barrier of each row that its bytes have come."""
+    if barrier is None:
+        return
+    lanes = issuing[:, None] & (first_lane(frame.masks)[:, None] == np.arange(32))
+    cells, valid = find_words_at(batch, frame, instruction, barrier[:, None], lanes)
+    transact(batch, cells, valid, -np.broadcast_to(sizes[:, None], valid.shape)[valid])
+
+
+def barrier_words(
+    batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks, register: Register
+) -> tuple[Longs | None, Lanes]:
+    """The word of each row's mbarrier, in one lane of those that issue."""
+    lanes = (taken[:, None] != 0) & (first_lane(frame.masks)[:, None] == np.arange(32))
+    return find_words(batch, frame, window, instruction, register, lanes)
+
+
+def transact(batch: Batch, cells: Longs, lanes: Lanes, amounts: Longs) -> None:
+    """Adds bytes to what barriers wait for, or takes them away."""
+    none = np.zeros_like(amounts)
+    change_words(batch, cells[lanes], Arrivals(none, amounts, none))
+
+
+def release(batch: Batch, frame: Frame, instruction: Instruction, issuing: Lanes, barrier: Longs) -> Longs:
+    """Lets a barrier go of all bytes that it waits for, or will next wait for; what it waited for, `[rows]`."""
+    lanes = issuing[:, None] & (first_lane(frame.masks)[:, None] == np.arange(32))
+    cells, valid = find_words_at(batch, frame, instruction, barrier[:, None], lanes)
+    words = batch.memory.shared.octets.view(np.uint64)
+    waited = bytes_under_way(words[cells[valid]])
+    words[cells[valid][waited == 0]] |= np.uint64(_CREDIT)
+    transact(batch, cells, valid, -waited)
+    rows = np.zeros(frame.warps, np.int64)
+    rows[valid.any(axis=1)] = waited
+    return rows

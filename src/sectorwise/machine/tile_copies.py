@@ -1,0 +1,238 @@
+"""Turns copies of tiles that tensor maps name (UTMALDG, UTMASTG, UTMAREDG) into memory.
+
+The map is read where the instruction finds it, as the hardware reads it: bytes that the driver made, or the launch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sectorwise.binary.ir import Register
+from sectorwise.counting.request import Space
+from sectorwise.launch.map_bytes import MAP_BYTES, decode_map
+from sectorwise.machine.bulk_rows import complete, following, is_unknown, name_places, release, row_places, row_words
+from sectorwise.machine.memory import WINDOW_BYTES, Request, resolve
+from sectorwise.machine.program import register_slot
+from sectorwise.machine.storage import empty_shadow, read_words, stain_words, write_words
+from sectorwise.machine.taint import UNKNOWN, collect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from sectorwise.binary.ir import Instruction
+    from sectorwise.launch.map_bytes import TensorMap
+    from sectorwise.machine.batch import Batch
+    from sectorwise.machine.frame import Frame
+    from sectorwise.machine.registers import Window
+
+    Masks = npt.NDArray[np.uint32]
+    Lanes = npt.NDArray[np.bool_]
+    Longs = npt.NDArray[np.int64]
+
+_UNIT_BYTES = 16
+_MODIFIERS = frozenset(
+    {"1D", "2D", "3D", "4D", "5D", "MULTICAST", "ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR"}
+)
+_RANKS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class _Tiles:
+    """Tiles of one map, one for each row of `issuing`.
+
+    `corners` [rows, axes] are in elements, `places` [rows] first bytes in the shared window.
+    """
+
+    tensor: TensorMap
+    issuing: Lanes
+    corners: Longs
+    places: Longs
+
+
+def copy_tile(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> None:
+    """Copies the tile of each row that issues, or stains what it would have written where that is not known."""
+    loads = instruction.opcode == "UTMALDG"
+    said = f"{instruction.opcode}: a copy of a tile; its requests are not counted"
+    batch.tally.limitations[instruction.index, said] = None
+    found = _find_tiles(batch, frame, window, instruction, taken)
+    if found is None:
+        _stain_unknown(batch, frame, window, instruction, taken)
+        return
+    for tiles in found:
+        if not loads:
+            _store(batch, frame, instruction, tiles)
+            continue
+        barrier = row_words(frame, window, following(name_places(instruction)[0]))
+        sizes = np.full(frame.warps, tiles.tensor.tile_bytes, np.int64)
+        if not instruction.has("MULTICAST"):
+            _load(batch, frame, instruction, tiles, tiles.places, tiles.issuing)
+            complete(batch, frame, instruction, tiles.issuing, barrier, sizes)
+            continue
+        mask = next(operand for operand in reversed(instruction.operands) if isinstance(operand, Register))
+        ranks = row_words(frame, window, mask) >> 16
+        for rank in range(_RANKS):
+            # The same place in the shared memory of each block that the mask names.
+            issuing = tiles.issuing & (ranks >> rank & 1 != 0)
+            if issuing.any():
+                there, told = (rank * WINDOW_BYTES + each % WINDOW_BYTES for each in (tiles.places, barrier))
+                _load(batch, frame, instruction, tiles, there, issuing)
+                complete(batch, frame, instruction, issuing, told, sizes)
+
+
+def _find_tiles(
+    batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks
+) -> list[_Tiles] | None:
+    """The tiles by map; None where a register, the map or its layout is not known."""
+    places = name_places(instruction)
+    axes = next((int(name[0]) for name in instruction.modifiers if name.endswith("D") and name[:-1].isdigit()), 0)
+    if len(places) < 2 or not axes or not _MODIFIERS.issuperset(instruction.modifiers):
+        return None
+    first = 2 if instruction.opcode == "UTMALDG" else 1
+    named = [Register(places[0].index + step, places[0].uniform) for step in range(first + axes)]
+    named += [places[1], following(places[1])]
+    if any(collect(window.taints.get(register_slot(each)), None) & UNKNOWN for each in named):
+        return None
+    corners = np.stack([row_words(frame, window, each) for each in named[first : first + axes]], axis=1)
+    corners = corners.astype(np.uint32).view(np.int32).astype(np.int64)
+    starts = row_words(frame, window, places[0])
+    found = []
+    issuing = taken != 0
+    for data, rows in _read_maps(batch, frame, instruction, row_places(frame, window, "G", places[1]), issuing):
+        tensor = decode_map(data)
+        if tensor is None or len(tensor.shape) != axes or not tensor.is_plain:
+            return None
+        found.append(_Tiles(tensor, rows, corners, starts))
+    return found or None
+
+
+def _read_maps(
+    batch: Batch, frame: Frame, instruction: Instruction, addresses: Longs, issuing: Lanes
+) -> Iterator[tuple[bytes, Lanes]]:
+    """The bytes of each distinct map with the rows that use it; of a map that is not known no bytes."""
+    lane = np.arange(32)
+    active = issuing[:, None] & (lane < MAP_BYTES // _UNIT_BYTES)
+    request = Request(instruction, Space.GENERIC, frame.rows, frame.warps, active)
+    pieces = resolve(batch.memory, addresses[:, None] + lane % (MAP_BYTES // _UNIT_BYTES) * _UNIT_BYTES, 16, request)
+    words, taint = read_words(pieces, _UNIT_BYTES, frame.warps)
+    unknown = np.zeros(frame.warps, np.bool_)
+    if taint is not None:
+        unknown = ((np.broadcast_to(taint, active.shape) & UNKNOWN != 0) & active).any(axis=1)
+    # Of each row 8 pieces of four words, in order.
+    rows = np.stack([np.broadcast_to(word, active.shape)[:, : MAP_BYTES // _UNIT_BYTES] for word in words], axis=2)
+    rows = np.ascontiguousarray(rows).reshape(frame.warps, MAP_BYTES // 4)
+    used = np.flatnonzero(issuing)
+    distinct, numbers = np.unique(rows[used], axis=0, return_inverse=True)
+    for number, data in enumerate(distinct):
+        mine = np.zeros(frame.warps, np.bool_)
+        mine[used[numbers.reshape(-1) == number]] = True
+        yield (b"" if (unknown & mine).any() else data.tobytes()), mine
+
+
+def _load(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles, places: Longs, issuing: Lanes) -> None:
+    """Global memory into shared: zeros, or NaN, for what lies outside of the tensor."""
+    tensor = tiles.tensor
+    for unit, offsets, addresses, inside, within in _walk(tiles):
+        active = issuing[:, None] & inside
+        given = Request(instruction, Space.GLOBAL, frame.rows, frame.warps, active & within)
+        words, taint = read_words(resolve(batch.memory, addresses, unit, given), unit, frame.warps)
+        outside = np.uint32(tensor.fill_word)
+        words = [
+            np.where(within, word, outside if unit >= 4 else outside & np.uint32((1 << 8 * unit) - 1)) for word in words
+        ]
+        given = Request(instruction, Space.SHARED, frame.rows, frame.warps, active)
+        written = resolve(batch.memory, tensor.swizzle(places[:, None] + offsets), unit, given)
+        write_words(written, unit, words, active, frame.warps, taint)
+
+
+def _store(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles) -> None:
+    """Shared memory into global, but for what lies outside of the tensor; what sums leave there is unknown."""
+    for unit, offsets, addresses, inside, within in _walk(tiles):
+        active = tiles.issuing[:, None] & inside & within
+        given = Request(instruction, Space.SHARED, frame.rows, frame.warps, active)
+        read = resolve(batch.memory, tiles.tensor.swizzle(tiles.places[:, None] + offsets), unit, given)
+        words, taint = read_words(read, unit, frame.warps)
+        given = Request(instruction, Space.GLOBAL, frame.rows, frame.warps, active)
+        written = resolve(batch.memory, addresses, unit, given)
+        if instruction.opcode == "UTMAREDG":
+            batch.tally.origins.setdefault(instruction.index, "sums of tiles are not computed")
+            stain_words(written, unit, active, frame.warps, UNKNOWN)
+        else:
+            write_words(written, unit, words, active, frame.warps, taint)
+
+
+def _walk(tiles: _Tiles) -> Iterator[tuple[int, Longs, Longs, Lanes, Lanes]]:
+    """32 pieces of every tile at a time.
+
+    Of each the bytes, the place in the tile [32], the address [rows, 32], whether there is one [32], and whether it
+    lies in the tensor [rows, 32].
+    """
+    tensor = tiles.tensor
+    unit = _choose_unit(tensor, tiles.corners[tiles.issuing, 0])
+    elements = unit // tensor.width_bytes
+    sizes = [tensor.extents[0] // elements, *tensor.extents[1:]]
+    steps = [elements * tensor.steps[0], *tensor.steps[1:]]
+    strides = [tensor.width_bytes, *tensor.strides_bytes]
+    count = math.prod(sizes)
+    for start in range(0, count, 32):
+        piece = np.arange(start, start + 32)
+        left, inside = piece, piece < count
+        addresses = np.full((len(tiles.corners), 32), tensor.address, np.int64)
+        within = np.ones(addresses.shape, np.bool_)
+        for axis, (size, step, stride) in enumerate(zip(sizes, steps, strides, strict=True)):
+            at = tiles.corners[:, axis, None] + left % size * step
+            within &= (at >= 0) & (at < tensor.shape[axis])
+            addresses += at * stride
+            left = left // size
+        yield unit, piece * unit, np.where(within, addresses, tensor.address), inside, within
+
+
+def _choose_unit(tensor: TensorMap, columns: Longs) -> int:
+    """Bytes that are copied at a time: 16 where these lie wholly in the tensor or outside of it, else an element.
+
+    A tile that begins between two units is no legal instruction (measured on an H200): it is misaligned.
+    """
+    whole = tensor.shape[0] * tensor.width_bytes % _UNIT_BYTES == 0
+    return _UNIT_BYTES if whole or (columns * tensor.width_bytes % _UNIT_BYTES).any() else tensor.width_bytes
+
+
+def _stain_unknown(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> None:
+    """Stains what a tile that is not known would fill: as many bytes as its barrier waits for, and lets that go."""
+    because = f"{instruction.opcode}: what a tensor map names is not known"
+    batch.tally.limitations[instruction.index, because] = None
+    if instruction.opcode != "UTMALDG":
+        return
+    batch.tally.origins.setdefault(instruction.index, "what a tensor map names is not known")
+    targets = name_places(instruction)[:1]
+    if not targets or is_unknown(window, ("S",), targets, following(targets[0])):
+        return
+    target = targets[0]
+    starts, barrier = row_words(frame, window, target), row_words(frame, window, following(target))
+    if not instruction.has("MULTICAST") or batch.clusters is None:
+        _stain(batch, frame, taken != 0, starts, release(batch, frame, instruction, taken != 0, barrier))
+        return
+    for rank in range(batch.clusters.peers.shape[1]):
+        there, told = (rank * WINDOW_BYTES + each % WINDOW_BYTES for each in (starts, barrier))
+        _stain(batch, frame, taken != 0, there, release(batch, frame, instruction, taken != 0, told))
+
+
+def _stain(batch: Batch, frame: Frame, issuing: Lanes, starts: Longs, waited: Longs) -> None:
+    """What a tile holds is not known: as many bytes as were waited for; where nobody waits yet, all that follows."""
+    memory = batch.memory
+    warps = np.arange(frame.warps) if frame.rows is None else frame.rows
+    shadow = empty_shadow(memory.shared)
+    size = memory.bound.shared_bytes
+    for row in np.flatnonzero(issuing):
+        rank, start = divmod(int(starts[row]), WINDOW_BYTES)
+        origins = memory.shared_origins if memory.peer_origins is None else memory.peer_origins
+        if rank < origins.shape[1] and start < size:
+            origin = int(origins[warps[row], rank])
+            until = min(start + (int(waited[row]) or size), size)
+            shadow[(origin + start) >> 2 : (origin + until) >> 2] |= np.uint8(UNKNOWN)
+            if memory.shared.written is not None:
+                memory.shared.written[origin + start : origin + until] = 1
