@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,26 @@ def test_a_source_without_launches_is_told_those_of_the_report(capsys: pytest.Ca
     assert outcome.err.splitlines()[1:] == [
         f"  --launch '{name}<<<(4, 4), (32, 8)>>>(f32[count], f32[count], i32(value))'"
         for name in ("transpose_tile", "transpose_padded")
+    ]
+
+
+def test_of_one_kernel_its_launches_alone_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = run(capsys, "verify", report_of("transpose"), "--kernel", "transpose_padded")
+    assert outcome.code == 2
+    assert outcome.err.splitlines()[1:] == ["  --launch 'transpose_padded<<<(4, 4), (32, 8)>>>(...)'"]
+
+
+def test_of_many_launches_the_first_are_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profile = read_report(report_of("transpose"))
+    launches = tuple(replace(profile.launches[0], grid=(number, 1, 1)) for number in range(1, 31))
+    monkeypatch.setattr("sectorwise.cli.verify.read_apart", lambda _path: replace(profile, launches=launches))
+    lines = run(capsys, "verify", report_of("transpose")).err.splitlines()
+    assert lines[1].startswith("  --launch 'transpose_tile<<<1, (32, 8)>>>")
+    assert lines[20:] == [
+        "  --launch 'transpose_tile<<<20, (32, 8)>>>(...)'",
+        "  and 10 more; --kernel NAME shows those of one kernel",
     ]
 
 

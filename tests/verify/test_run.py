@@ -161,7 +161,7 @@ def play_gpu(folder: Path, analysis: Analysis, *, wrong_bit: bool) -> None:
     for place, output in enumerate(kernel.outputs or ()):
         data = bytearray(output.values.tobytes())
         if wrong_bit and place == 1:
-            data[4 * 77 + 3] ^= 0x40
+            data[min(4 * 77 + 3, len(data) - 1)] ^= 0x40
         (folder / name_output(0, place)).write_bytes(data)
     result = {"gpu": "NVIDIA H200", "driver": "CUDA 13.0", "times_ns": [[3000.0, 1000.0, 2000.0]]}
     (folder / RESULT_FILE).write_text(json.dumps(result))
@@ -195,6 +195,31 @@ def test_where_counters_are_forbidden_outputs_and_times_are_compared(
     assert result.passes is not wrong_bit
     if wrong_bit:
         assert kernel.outputs[1].first == 77
+
+
+def test_module_variables_stand_in_one_row_where_they_are_equal(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source = tmp_path / "counted.cu"
+    source.write_text(
+        "__device__ int calls; __device__ float last[32];\n"
+        'extern "C" __global__ void note(float* out) { calls = 1; last[threadIdx.x] = out[threadIdx.x] = 2.0f; }\n'
+    )
+    analysis = analyze(source, "note<<<1, 32>>>(f32[32])", device="h200", keep_outputs=True)
+    for wrong_bit in (False, True):
+        forbid_counters(monkeypatch, tmp_path, analysis, wrong_bit=wrong_bit)
+        result = story.verify_here(lambda _device: analysis)
+        (kernel,) = result.kernels
+        assert kernel.outputs is not None
+        assert [(each.is_variable, each.differing) for each in kernel.outputs] == [
+            (False, 0),
+            (True, int(wrong_bit)),
+            (True, 0),
+        ]
+        lines = [line.strip() for line in render(result).splitlines()]
+        assert "buffer argument 0: 32 f32 equal" in lines
+        assert ("2 module variables equal" in lines, "1 module variable equal" in lines) == (not wrong_bit, wrong_bit)
+        assert any("1 of 3 buffers and module variables differ" in line for line in lines) is wrong_bit
 
 
 @pytest.mark.parametrize("doubt", ["unknown", "sampled", "order"])

@@ -72,7 +72,8 @@ class BufferComparison:
 
     `differing` elements are beyond what is allowed: for integers any difference of a bit, for floats more than
     `tolerance` of the greater of the two and of the buffer's root mean square. `rounded` differ by less than that.
-    `first` is the index of the first differing element, with its two values as text.
+    `first` is the index of the first differing element, with its two values as text. `is_variable` tells a variable of
+    the module from what an argument names.
     """
 
     argument: str
@@ -84,6 +85,7 @@ class BufferComparison:
     first: int | None
     executed: str | None
     on_device: str | None
+    is_variable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

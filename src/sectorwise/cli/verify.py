@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sectorwise.analysis.verification import Verification
 
 EXIT_DIFFERENT: Final = 1
+_MOST_SKETCHES: Final = 20
 _FORMATS: Final = ("terminal", "json")
 
 
@@ -91,7 +92,7 @@ def verify(
     if keep_report is not None:
         _check_kept(keep_report)
     if report is not None and not (notations or files):
-        require_launches(source, report)
+        require_launches(source, report, kernel)
 
     def run(identifier: str) -> Analysis:
         with show_progress("executing") as progress:
@@ -124,8 +125,10 @@ def _check_kept(path: Path) -> None:
         raise ArgumentError(f"--keep-report {path}: there is no folder {path.parent}")
 
 
-def require_launches(source: Path, report: Path) -> None:
+def require_launches(source: Path, report: Path, kernel: str | None) -> None:
     """Raise where no comment of the source says what was launched, with the report's launches to be filled in.
+
+    `kernel` is the one of which launches are wanted; None: of all.
 
     Raises:
         LaunchError: the text has a line for each kernel and shape, without what only the program knew.
@@ -134,7 +137,10 @@ def require_launches(source: Path, report: Path) -> None:
     if outline.text is not None and find_launches(outline.text, source.name, source.parent):
         return
     sketches = sketch_launches(read_apart(report), outline.kernels)
-    written = "".join(f"\n  --launch '{sketch}'" for sketch in sketches)
+    wanted = [sketch for sketch in sketches if kernel in {None, sketch.partition("<<<")[0]}] or sketches
+    written = "".join(f"\n  --launch '{sketch}'" for sketch in wanted[:_MOST_SKETCHES])
+    if len(wanted) > _MOST_SKETCHES:
+        written += f"\n  and {len(wanted) - _MOST_SKETCHES} more; --kernel NAME shows those of one kernel"
     raise LaunchError(
         f"{report}: say what the launches were given; counts, values and contents of buffers that decide addresses or "
         f"branches are for you to fill in:{written}"

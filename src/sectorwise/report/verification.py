@@ -69,8 +69,12 @@ def _write_kernel(kernel: KernelComparison, page: Page) -> Iterator[str]:
         yield paint(page, Role.TITLE, f"  {'totals':<29}{'predicted':>15}{'counted':>15}{'difference':>12} view")
         for total in kernel.totals:
             yield from _write_total(total, page)
+    variables = [each for each in kernel.outputs or () if each.is_variable and not each.differing]
     for output in kernel.outputs or ():
-        yield from _write_output(output, page)
+        if output not in variables:
+            yield from _write_output(output, page)
+    if variables:
+        yield paint(page, Role.QUIET, f"  {_count(len(variables), 'module variable')} equal")
     if kernel.time_ns is not None:
         estimate = "" if kernel.estimate_ns is None else f", {write_time(kernel.estimate_ns)} were estimated"
         least = "" if kernel.least_ns is None else f", at least {write_time(kernel.least_ns)} are needed"
@@ -149,7 +153,8 @@ def _write_certainty(quantity: Quantity) -> str:
 
 def _write_output(output: BufferComparison, page: Page) -> Iterator[str]:
     rounded = f", {output.rounded:,} of them within rounding" if output.rounded else ""
-    text = f"  buffer {output.argument}: {output.elements:,} {output.dtype}"
+    kind = "module variable" if output.is_variable else "buffer"
+    text = f"  {kind} {output.argument}: {output.elements:,} {output.dtype}"
     if output.differing:
         text += (
             f", {output.differing:,} differ; first [{output.first}]: {output.executed} executed, "
@@ -208,5 +213,6 @@ def summarise(verification: Verification) -> list[str]:
     buffers = [output for kernel in verification.kernels for output in kernel.outputs or ()]
     if buffers:
         wrong = sum(output.differing > 0 for output in buffers)
-        lines.append(f"{wrong} of {len(buffers)} buffers differ" if wrong else f"all {len(buffers)} buffers are equal")
+        what = "buffers and module variables" if any(output.is_variable for output in buffers) else "buffers"
+        lines.append(f"{wrong} of {len(buffers)} {what} differ" if wrong else f"all {len(buffers)} {what} are equal")
     return lines or ["nothing was compared"]

@@ -14,6 +14,7 @@ import numpy as np
 
 from sectorwise.analysis.verification import VERIFICATION_SCHEMA, Verification
 from sectorwise.errors import CountersForbiddenError, DeviceRunError, ProfilerError, ReportError
+from sectorwise.launch.addresses import find_buffers
 from sectorwise.launch.dtypes import ELEMENT_TYPES
 from sectorwise.machine.execution import Certainty
 from sectorwise.verify.compare import compare_launch
@@ -223,11 +224,13 @@ def _compare_outputs(kernel: KernelAnalysis, folder: Path, number: int) -> tuple
     if kernel.outputs is None or kernel.bound is None:
         return ()
     compared = []
+    arguments = len(find_buffers(kernel.bound.launch))
     for place, (output, allocation) in enumerate(zip(kernel.outputs, kernel.bound.allocations, strict=True)):
         path = folder / name_output(number, place)
         if not path.is_file():
             continue
         dtype = allocation.buffer.dtype
         values = np.frombuffer(path.read_bytes(), ELEMENT_TYPES[dtype].storage)
-        compared.append(compare_buffer(output.argument, dtype, output.values, values))
+        found = compare_buffer(output.argument, dtype, output.values, values)
+        compared.append(replace(found, is_variable=place >= arguments))
     return tuple(compared)
