@@ -351,6 +351,7 @@ def _count(counter: SiteCounter, keys: Keys, parts: Parts) -> npt.NDArray[np.int
 
 def _count_keys(counter: SiteCounter, keys: Keys, parts: Parts) -> npt.NDArray[np.int64]:
     requests = _restore_requests(counter, keys, parts)
+    lanes = requests.mask if requests.source_bytes is None else requests.mask & (requests.source_bytes > 0)
     counts = count_requests(requests)
     counter.modelled |= not counts.exact
     fields = (
@@ -362,15 +363,9 @@ def _count_keys(counter: SiteCounter, keys: Keys, parts: Parts) -> npt.NDArray[n
         counts.wavefronts_hardware,
         counts.sectors_local,
         counts.sectors_hardware,
-        _find_requesting(requests).astype(np.int64),
+        lanes.any(axis=1).astype(np.int64),  # a lane that only fills zeros in shared memory accesses none
     )
     return np.stack(fields, axis=1)
-
-
-def _find_requesting(requests: Requests) -> npt.NDArray[np.bool_]:
-    """Whether a lane accesses memory, `[rows]`: one that only fills zeros in shared memory loads nothing."""
-    lanes = requests.mask if requests.source_bytes is None else requests.mask & (requests.source_bytes > 0)
-    return np.asarray(lanes.any(axis=1))
 
 
 def _restore_requests(counter: SiteCounter, keys: Keys, parts: Parts) -> Requests:
