@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import platform
 from pathlib import Path
 
@@ -17,7 +18,8 @@ TEXT = """# Performance
 
 Measured on {today}: {machine}, Python {python}, {versions}.
 `python -m benchmarks.write_page` measures all of it again and writes this page.
-Times are medians of processor time (user and system, all threads); other work shared the machine, alone it is faster.
+Times are medians of processor time (user and system, all threads). Other work shared the machine (load {load:.1f} at the
+start): alone it is faster, and the clock shows little more than these.
 
 ## What commands and machine code take
 
@@ -26,9 +28,10 @@ Times are medians of processor time (user and system, all threads); other work s
 {measured}
 
 Of `check` from the cache more than half goes into loading NumPy, LLVM and the package's own modules, with the byte code
-that an installation has; without anything in the cache NVIDIA's nvdisasm takes 0.32 s more, however little it lists.
-"AVX2 alone" is code for the same machine without its AVX-512; no older machine was measured. Divergent loops that store
-make a pattern of their own for nearly every request, and counting 0.8 million of these takes most of the time.
+that an installation has; without anything in the cache NVIDIA's nvdisasm takes a quarter of a second more, however
+little it lists. "AVX2 alone" is code for the same machine without its AVX-512; no older machine was measured. A rate is
+that of all active lanes, and holds all that a run takes but compiling. In the divergent loops some 28 of 32 lanes are
+active; those that store make a pattern of their own for nearly every request.
 
 ## A second tier
 
@@ -73,6 +76,7 @@ indices or on the block; it needs NVIDIA's nvdisasm and cuobjdump.
 
 def main() -> None:
     """Measures everything, and writes the page."""
+    load = os.getloadavg()[0]
     rows = []
     for row in list_large_rows():
         name, threads, seconds, mebibytes, *rest = describe_row(row).split(maxsplit=4)
@@ -88,6 +92,7 @@ def main() -> None:
         for line in (*compare_transposes(), *compare_cubins())
     ]
     text = TEXT.format(
+        load=load,
         today=dt.datetime.now(dt.UTC).date().isoformat(),
         machine=describe_machine(),
         python=platform.python_version(),
