@@ -18,8 +18,8 @@ TEXT = """# Performance
 
 Measured on {today}: {machine}, Python {python}, {versions}.
 `python -m benchmarks.write_page` measures all of it again and writes this page.
-Times are medians of processor time (user and system, all threads). Other work shared the machine (load {load:.1f} at the
-start): alone it is faster, and the clock shows little more than these.
+Times are medians of processor time (user and system, all threads). Other work shared the machine (load {load:.1f} at
+the start): alone it is faster, and the clock shows little more than these.
 
 ## What commands and machine code take
 
