@@ -82,8 +82,9 @@ def measure_start() -> list[Measured]:
     bare = measure_command(["-c", ""], "off")
     loaded = measure_command(["-c", "import sectorwise"], "off")
     shown = measure_command(["-m", "sectorwise", "--help"], "off")
+    own = max(0.0, loaded - bare)
     return [
-        Measured("`import sectorwise`, without the interpreter's own start", f"{loaded - bare:.2f} s", "0.15 s"),
+        Measured("`import sectorwise`, without the interpreter's own start", f"{own:.2f} s", "0.15 s"),
         Measured("`sectorwise --help`", f"{shown:.2f} s", "0.2 s"),
     ]
 

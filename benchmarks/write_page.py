@@ -41,7 +41,7 @@ active; those that store make a pattern of their own for nearly every request.
 |---|---:|---:|---:|
 {levels}
 
-Higher levels make code that runs at most a seventh faster here, and take up to six times as long to compile. So there
+Higher levels make code that runs at most a quarter faster here, and take up to six times as long to compile. So there
 is one tier.
 
 ## Launches that fill a GPU
@@ -55,8 +55,8 @@ instruction with the profiler's counters.
 {rows}
 
 One is not exact: `t_softmax_rows` divides by a sum, and whether a quotient takes its slow path hangs on loaded values
-by way of MUFU.EX2, which is inexact: `assumed`. Its blocks are not proven alike for the same reason; all of them would
-take several seconds, so a sample of them runs: `sampled`. What is sampled there is equal to the counters all the same.
+by way of MUFU.EX2, which is inexact. So its blocks are not proven alike; all of them would take several seconds, and a
+sample of them runs: `sampled`. What is sampled there is equal to the counters all the same.
 The cubin kept of it was compiled again after the measurement: its instructions are others than those counted, around
 the same accesses.
 
@@ -69,8 +69,8 @@ One run, side by side, with the cache off. The tools answer different questions;
 {peers}
 
 Numba's simulator runs one Python thread for each thread of the launch: launches of more than 16,384 threads are left
-out, as they take minutes. cuxray reads a cubin without a launch, so it cannot know what hangs on arguments, on loaded
-indices or on the block; it needs NVIDIA's nvdisasm and cuobjdump.
+out, as they take minutes. cuxray, where it is installed, reads a cubin without a launch, so it cannot know what hangs
+on arguments, on loaded indices or on the block; it needs NVIDIA's nvdisasm and cuobjdump.
 """
 
 
