@@ -230,3 +230,30 @@ def test_a_large_launch_runs_although_inexact_values_decide_and_says_so() -> Non
         execute_native(bound, ExecutionOptions())
     certain = {site.certainty for site in execute_native(bound, ExecutionOptions(), assumes=True).sites}
     assert certain == {site.certainty for site in execute(bound, ExecutionOptions(engine=Engine.REFERENCE)).sites}
+
+
+VOTES = r"""
+extern "C" __global__ void votes(int* out, int* moved, const int* in) {
+  __shared__ int kept[96];
+  int t = threadIdx.x, i = blockIdx.x * blockDim.x + t, v = in[i];
+  int some = __syncthreads_or(v == 7), all = __syncthreads_and(v >= 0), count = __syncthreads_count(v & 1);
+  for (int k = 0; k < count % 5 + 1; k++) {
+    kept[(t + k) % 96] = v;
+    __syncthreads();
+    int other = kept[t];
+    count += __syncthreads_count(other % 3 == k % 3);
+  }
+  if (count & 4) count += 100 * __syncthreads_count(v & 8); else count -= 100 * __syncthreads_count(v & 16);
+  out[i] = count * 4 + some * 2 + all;
+  if (__syncthreads_or(v % 97 == 0)) moved[96 * blockIdx.x + (t + count * count) % 96] = t;
+  if (t >= 64) return;
+  out[i] += __syncthreads_count(t & 1);
+}
+"""
+
+
+def test_what_blocks_vote_is_read_alike_by_both_engines() -> None:
+    launch = parse_launch("votes<<<70, 96>>>(i32[6720], i32[6720], i32[6720]=perm(3))")
+    bound = bind(compile_kernels(VOTES)[launch.kernel], launch, load_device("h200"))
+    assert any(step.text.startswith("BAR.RED") for step in bound.kernel.instructions)
+    assert list_differences(bound) == []

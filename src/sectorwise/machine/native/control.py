@@ -19,6 +19,7 @@ from sectorwise.machine.native.layout import BARRIER as AT_BARRIER
 from sectorwise.machine.native.layout import MEETS, WARP, WARPSYNC_KEY
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.values import Kind, Operand
+from sectorwise.machine.native.votes import choose_vote
 from sectorwise.machine.program import ASYNCHRONOUS, predicate_slot, register_slot
 from sectorwise.machine.registers import BARRIER
 
@@ -36,11 +37,12 @@ ALL_LANES = -1
 class Ending:
     """What a block's end needs to know, read before registers are written back: lanes taken, a mask, a place.
 
-    `gives_up` says that the block cannot be run here.
+    `yes` are the lanes that say yes to a vote. `gives_up` says that the block cannot be run here.
     """
 
     taken: str
     operand: str = ""
+    yes: str = ""
     gives_up: bool = False
 
 
@@ -55,6 +57,8 @@ def run_inline_control(port: LlvmPort, instruction: Instruction) -> None:
             _move_barrier(port, instruction)
         case "LEPC":
             _load_place(port, instruction)
+        case "B2R":
+            _read_votes(port, instruction)
         case _:
             raise UnsupportedError(instruction.opcode)
 
@@ -142,7 +146,8 @@ def read_ending(port: LlvmPort, step: Step) -> Ending:
         case "ENDCOLLECTIVE":
             raise UnsupportedError(instruction.text)
         case "BAR":
-            return Ending(taken, str(_barrier_number(instruction)))
+            yes = _read_vote(port, instruction, taken) if instruction.has("RED") else ""
+            return Ending(taken, str(_barrier_number(instruction)), yes)
         case _:
             return Ending(taken)
 
@@ -210,9 +215,39 @@ def _indirect_offset(port: LlvmPort, instruction: Instruction, taken: str) -> st
     return emitter.pure(f"select i1 {differs}, i32 -1, i32 {writer.text(first, lanes=False)}")
 
 
+def _read_vote(port: LlvmPort, instruction: Instruction, taken: str) -> str:
+    """The lanes that say yes to BAR.RED's predicate, which stands last; without one all do."""
+    question = next((o for o in reversed(instruction.operands) if isinstance(o, Predicate)), None)
+    if question is None:
+        return taken
+    value = port.algebra.predicate(True)  # noqa: FBT003 - a value
+    if question.index != TRUE_PREDICATE:
+        value = port.read_slot(predicate_slot(question))
+    value = port.algebra.invert(value) if question.negate else value
+    return port.writer.emitter.pure(f"and i32 {taken}, {port.writer.mask(value)}")
+
+
+def _read_votes(port: LlvmPort, instruction: Instruction) -> None:
+    """B2R.RESULT [R], [P]: what came of the warp's last vote."""
+    if not instruction.has("RESULT"):
+        raise UnsupportedError(instruction.text)
+    emitter = port.writer.emitter
+    place = emitter.pure(f"getelementptr i8, ptr %warp, i64 {WARP['vote']}")
+    result = Operand(Kind.WORD, lanes=False, text=emitter.result(f"load i32, ptr {place}"))
+    for operand in instruction.operands:
+        match operand:
+            case Register():
+                port.write_register(operand.index, result)
+            case Predicate():
+                algebra = port.algebra
+                port.write_predicate(operand.index, algebra.invert(algebra.equal(result, algebra.word(0))))
+            case _:
+                pass
+
+
 def _barrier_number(instruction: Instruction) -> int:
     operands = [operand for operand in instruction.operands if not isinstance(operand, Predicate)]
-    if not instruction.has("SYNC") or len(operands) > 1:
+    if not (instruction.has("SYNC") or instruction.has("RED")) or len(operands) > 1:
         raise UnsupportedError(instruction.text)
     match operands:
         case [] | [Register(index=255)]:
@@ -252,8 +287,7 @@ def end_block(port: LlvmPort, program: Program, block: BasicBlock, ending: Endin
                 key = _barrier_slot(instruction) - BARRIER
             _wait(port, instruction, ending, key)
         case "BAR":
-            arguments = f"ptr %ctx, i32 {ending.taken}, i32 {instruction.index}, i32 {AT_BARRIER}"
-            _reschedule(port, "park", f"{arguments}, i32 {ending.operand}, i32 0")
+            _arrive(port, step, ending, behind)
         case _:
             emitter.effect(f"br label %e{behind}")
 
@@ -301,6 +335,21 @@ def _wait(port: LlvmPort, instruction: Instruction, ending: Ending, key: int) ->
     emitter.label(f"wait{number}")
     arguments = f"ptr %ctx, i32 {ending.taken}, i32 {instruction.index}, i32 {MEETS}, i32 {key}, i32 {awaited}"
     _reschedule(port, "park", arguments)
+
+
+def _arrive(port: LlvmPort, step: Step, ending: Ending, behind: int) -> None:
+    """Votes where that is asked for, and waits for the block; where no lane does, goes on."""
+    emitter, instruction = port.writer.emitter, step.instruction
+    if is_conditional(step):
+        number = emitter.name()[2:]
+        none = emitter.pure(f"icmp eq i32 {ending.taken}, 0")
+        emitter.effect(f"br i1 {none}, label %e{behind}, label %arrive{number}")
+        emitter.label(f"arrive{number}")
+    if ending.yes:
+        vote = f"i32 {ending.operand}, i32 {ending.taken}, i32 {ending.yes}, i32 {choose_vote(instruction)}"
+        emitter.effect(f"call void {emitter.require('vote')}(ptr %ctx, {vote})")
+    arguments = f"ptr %ctx, i32 {ending.taken}, i32 {instruction.index}, i32 {AT_BARRIER}"
+    _reschedule(port, "park", f"{arguments}, i32 {ending.operand}, i32 0")
 
 
 def _jump_indirect(port: LlvmPort, program: Program, step: Step, ending: Ending) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sectorwise.machine.native.code import Code
 from sectorwise.machine.native.layout import (
     BARRIER,
+    BARRIERS,
     CONTEXT,
     GROUP,
     GROUP_BYTES,
@@ -20,6 +21,7 @@ from sectorwise.machine.native.layout import (
     WARP,
     WARP_BYTES,
 )
+from sectorwise.machine.native.votes import close_vote, write_vote_routine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +50,8 @@ def write_group_routine(name: str) -> str:
             return _write_break().text()
         case "release":
             return _write_release().text()
+        case "vote":
+            return write_vote_routine()
         case _:
             raise AssertionError(name)
 
@@ -304,7 +308,7 @@ def _write_release() -> Code:
     with code.count(total) as number:
         warp = code.at(warps, code.value(f"mul i64 {number}, {WARP_BYTES}"))
         _add_lanes(code, needed, code.load("i32", warp, WARP["live"]))
-    with code.count(16) as barrier:
+    with code.count(BARRIERS) as barrier:
         key = code.value(f"trunc i64 {barrier} to i32")
         present = code.variable("i32", 0)
         with code.count(total) as number:
@@ -312,10 +316,15 @@ def _write_release() -> Code:
                 _add_lanes(code, present, code.load("i32", group, GROUP["mask"]))
         some = code.value(f"icmp ne i32 {code.load('i32', present)}, 0")
         enough = code.value(f"icmp uge i32 {code.load('i32', present)}, {code.load('i32', needed)}")
-        with code.when(code.value(f"and i1 {some}, {enough}")), code.count(total) as number:
-            for group in _waiting(code, warps, number, key):
-                code.store("i32", RUNS, group, GROUP["state"])
-                code.bump("i32", group, 1, GROUP["pc"])
-                code.bump("i32", released, 1)
+        with code.when(code.value(f"and i1 {some}, {enough}")):
+            voted, result = close_vote(code, barrier)
+            with code.count(total) as number:
+                warp = code.at(warps, code.value(f"mul i64 {number}, {WARP_BYTES}"))
+                for group in _waiting(code, warps, number, key):
+                    code.store("i32", RUNS, group, GROUP["state"])
+                    code.bump("i32", group, 1, GROUP["pc"])
+                    code.bump("i32", released, 1)
+                    before = code.load("i32", warp, WARP["vote"])
+                    code.store("i32", code.value(f"select i1 {voted}, i32 {result}, i32 {before}"), warp, WARP["vote"])
     code.give(code.load("i32", released))
     return code

@@ -18,6 +18,11 @@ def _place(*fields: tuple[str, int, int]) -> tuple[dict[str, int], int]:
     return offsets, -(-at // 256) * 256
 
 
+# What lanes said of a BAR.RED at one barrier since it last let them go.
+VOTE = {"asked": 0, "yes": 4, "question": 8}
+VOTE_BYTES = 16
+BARRIERS = 16
+
 # What one thread of the host works with. `addresses` and `data` carry what a memory routine takes and gives; the maps
 # say which bytes of shared and local memory were written, where that matters (else they have no bytes). `pattern` is
 # that of a request which its site does not remember.
@@ -27,6 +32,7 @@ CONTEXT, CONTEXT_BYTES = _place(
     ("sizes", WORD_ROW, 128),
     ("data", 8 * WORD_ROW, 256),
     ("pattern", 64 + LONG_ROW, 64),
+    ("votes", VOTE_BYTES * BARRIERS, 16),
     ("mask", 4, 4),
     ("block_numbers", 8, 8),
     ("block_lengths", 8, 8),
@@ -82,10 +88,10 @@ CONTEXT, CONTEXT_BYTES = _place(
     ("local_map_bytes", 8, 8),
 )
 
-# A warp: lanes that have not exited, its groups in order, and the one that runs.
+# A warp: lanes that have not exited, its groups in order, and the one that runs; what came of the last vote.
 GROUP_BYTES = 32
 GROUP = {"mask": 0, "pc": 4, "state": 8, "key": 12, "awaited": 16}
-WARP = {"live": 0, "count": 4, "current": 8, "steps": 16, "groups": 64}
+WARP = {"live": 0, "count": 4, "current": 8, "steps": 16, "vote": 24, "groups": 64}
 WARP_BYTES = 64 + GROUP_BYTES * (LANES + 1) + 32
 
 RUNS, MEETS, BARRIER = 0, 1, 2
@@ -117,7 +123,8 @@ PATTERN_BITS = 8
 RECENT_BITS = 6
 # `reach` points to a byte for each buffer, zero for those that it was thought not to reach. `met` is what it met that
 # CUDA leaves undefined (`encounters`); `first_*` are the warp and the addresses of the first request of all. `sum_*`
-# are of patterns that were counted where they stand: those that waste no more than `most_excess` sectors (-1: none).
+# (`sum_cost`: sectors or passes) are of patterns that were counted where they stand: those that waste no more than
+# `most_excess`.
 SITE = {
     "allocation": 0,
     "number": 8,
@@ -128,7 +135,7 @@ SITE = {
     "met": 32,
     "reach": 40,
     "most_excess": 48,
-    "sum_sectors": 56,
+    "sum_cost": 56,
     "sum_ideal": 64,
     "sum_lines": 72,
     "sum_lanes": 80,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from sectorwise.machine.native.code import Code
 from sectorwise.machine.native.layout import (
+    BARRIERS,
     CONTEXT,
     GAVE_UP,
     GROUP,
     OUT_OF_FUEL,
     RUNS,
+    VOTE_BYTES,
     WARP,
     WARP_BYTES,
     WORD_ROW,
@@ -70,6 +72,7 @@ def _open_block(code: Code, block: str) -> None:
     _zero(code, code.load("ptr", "%ctx", CONTEXT["shared_map"]), code.load("i64", "%ctx", CONTEXT["shared_map_bytes"]))
     marks = code.value(f"mul i64 {code.load('i64', '%ctx', CONTEXT['local_map_bytes'])}, {warps}")
     _zero(code, code.load("ptr", "%ctx", CONTEXT["local_maps"]), marks)
+    _zero(code, code.at("%ctx", CONTEXT["votes"]), str(VOTE_BYTES * BARRIERS))
     masks = code.load("ptr", "%ctx", CONTEXT["full_masks"])
     with code.count(warps) as number:
         warp = _warp(code, number)
@@ -77,6 +80,7 @@ def _open_block(code: Code, block: str) -> None:
         code.store("i32", mask, warp, WARP["live"])
         code.store("i32", 1, warp, WARP["count"])
         code.store("i64", 0, warp, WARP["steps"])
+        code.store("i32", 0, warp, WARP["vote"])
         group = code.at(warp, WARP["groups"])
         code.store("i32", mask, group, GROUP["mask"])
         code.store("i32", 0, group, GROUP["pc"])

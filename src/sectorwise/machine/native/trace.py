@@ -206,7 +206,7 @@ def _trace_control(instruction: Instruction, marks: Marks) -> None:
                 slots = (BARRIER + operand.index,)
             case _:
                 pass
-        if writes and place == 0:
+        if writes and (place == 0 or instruction.opcode == "B2R"):
             marks.writes.update(slots)
         else:
             marks.reads.update(slots)
