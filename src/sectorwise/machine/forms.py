@@ -87,6 +87,6 @@ def access_of(instruction: Instruction) -> Access | None:
     negated = instruction.guard.negate if instruction.guard else None
     # Predicate 0 itself is what the profiler misreads (docs/counting-rules.md, "Predicates of copies around L1").
     predicate = next((operand for operand in instruction.operands if isinstance(operand, Predicate)), None)
-    is_misread = predicate is not None and predicate.index == 0 and "ZFILL" not in modifiers
-    taken = predicate.negate if predicate is not None and is_misread else None
+    is_misread = "BYPASS" in modifiers and "ZFILL" not in modifiers
+    taken = predicate.negate if predicate is not None and predicate.index == 0 and is_misread else None
     return Access(space, operation, width, instruction.opcode, modifiers, guard_negated=negated, taken_to_read=taken)

@@ -218,7 +218,10 @@ def close_site(counter: SiteCounter, unknown_because: str | None) -> Site:
 
 
 def _count_silent(counter: SiteCounter, requests: int) -> int:
-    """Issues without an active lane, and copies that only fill zeros; of generic accesses, whose parts are counted each, and of unknown ones none."""
+    """Issues without an active lane, and copies that only fill zeros.
+
+    None of generic accesses, whose parts are counted each, and of unknown ones.
+    """
     if counter.unknown or counter.access.space is Space.GENERIC:
         return 0
     return max(0, counter.executed - requests)
