@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from sectorwise.analysis.captured import CapturedLaunch
 
 LONGEST_S: Final = 400
+_MEASURED: Final = """
+MEASURED_TEXT
+"""
 DEVICE: Final = "h200"
 Row = dict[str, Any]
 
@@ -110,15 +113,15 @@ def write_page(rows: list[Row]) -> str:
     lines = f"""# Triton kernels of packages that nobody here wrote
 
 {len({row["cubin"] for row in good})} distinct cubins: each call below was captured on a machine without a GPU, as
-`sectorwise run` does it, at the first configuration of kernels that are tuned, for an H200. What was counted was not
-measured again on a GPU. Calls and shapes are those of `tools/survey/packages.py`; this page is made by
-`python -m tools.survey_packages ROWS.json --page docs/public-triton.md`, in an environment as `make test-torch` sets it
-up. Only names and numbers are kept.
+`sectorwise run` does it, at the first configuration of kernels that are tuned, for an H200. Calls and shapes are those
+of `tools/survey/packages.py`; this page is made by `python -m tools.survey_packages ROWS.json --page
+docs/public-triton.md`, in an environment as `make test-torch` sets it up. Only names and numbers are kept.
+{_MEASURED}
 
 - launches: {len(good)} analysed, {len(bad)} not, each listed with its reason; {crashes} crashes
 - memory instructions: {memory:,} analysed or unknown, {unknown:,} unknown ({100 * unknown / max(1, memory):.1f} %)
 - certainty: {", ".join(f"{count} {name}" for name, count in Counter(row["certainty"] for row in good).items())}
-- launches whose tensor cores read shared memory by themselves (HGMMA), which is not counted: \
+- launches whose tensor cores read shared memory by themselves (HGMMA), which is counted by its size and said: \
 {sum("HGMMA" in row["because"] for row in good)}
 - accesses outside of the arguments' memory: {sum(row["faults"] > 0 for row in good)} launches
 

@@ -37,6 +37,6 @@ def check(row: Row, totals: tuple[str, ...]) -> None:
     assert [site.sass.split()[0] for site in kernel.sites] == [listed["sass"].split()[0] for listed in row.instructions]
     assert list_counted(kernel) == list_measured(row)
     assert list_counted_totals(kernel, row, totals) == list_measured_totals(row, totals)
-    assert kernel.totals.instructions == row.totals["instructions"]
+    assert kernel.totals.instructions == row.warp_instructions
     assert {site.certainty for site in kernel.sites} <= {Certainty.EXACT}
     assert (kernel.faults, kernel.limitations) == ((), ())

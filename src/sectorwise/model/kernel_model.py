@@ -10,7 +10,7 @@ from sectorwise.model.causes import find_causes
 from sectorwise.model.occupancy import occupancy
 from sectorwise.model.pace import estimate_pace
 from sectorwise.model.time import estimate_time
-from sectorwise.model.totals import count_instructions, sum_totals
+from sectorwise.model.totals import sum_totals
 
 if TYPE_CHECKING:
     from sectorwise.binding import BoundLaunch
@@ -64,7 +64,7 @@ def model_kernel(
         barriers=needs.barriers,
         cluster_blocks=1 if needs.cluster is None else prod(needs.cluster),
     )
-    totals = sum_totals(execution.sites, count_instructions(bound.kernel, execution.issued))
+    totals = sum_totals(execution.sites, int(execution.issued.sum()))
     traffic = None
     if follow_caches:
         from sectorwise.model.traffic import estimate_traffic

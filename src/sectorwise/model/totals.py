@@ -11,10 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from collections.abc import Set as AbstractSet
 
-    import numpy as np
-    import numpy.typing as npt
-
-    from sectorwise.binary.ir import Kernel
     from sectorwise.counting.request import Access
     from sectorwise.machine.execution import Site
 
@@ -32,7 +28,7 @@ class Totals:
     `*_requests`, `*_load_*`, `*_store_*`, `*_atom_*` and `*_red_*` are what the hardware's L1 pipe counts (a red is an
     atomic without a result); loads include cp.async and generic loads. `l1_tag_requests`, `l2_theoretical_*`,
     `shared_wavefronts` and `shared_wavefronts_ideal` are what the profiler's source view sums, and count every memory
-    instruction. `instructions` are warp instructions, memory or not, as `count_instructions` has them.
+    instruction. `instructions` are warp instructions, memory or not.
     """
 
     instructions: int
@@ -88,17 +84,6 @@ def sum_totals(sites: Sequence[Site], instructions: int) -> Totals:
         shared_store_wavefronts=_add_pipe(shared, {Operation.STORE, Operation.MATRIX_STORE}),
         shared_atom_wavefronts=_add_pipe(shared, {Operation.ATOMIC, Operation.REDUCTION}),
     )
-
-
-def count_instructions(kernel: Kernel, issued: npt.NDArray[np.int64]) -> int:
-    """Warp instructions as the hardware counts them, from how often each instruction of the kernel was issued.
-
-    A conversion of single to double precision counts twice (measured on an H200: local_memory, k_lm_f4_*).
-    """
-    twice = [
-        each.index for each in kernel.instructions if each.opcode == "F2F" and each.modifiers[:2] == ("F64", "F32")
-    ]
-    return int(issued.sum() + issued[twice].sum())
 
 
 def reaches_shared(access: Access) -> bool:
