@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 LONGEST_S: Final = 400
 _MEASURED: Final = """
-120 of the cubins that PyTorch 2.9.0 and Triton 3.5.0 made were run on an H200 (Nsight Compute 2025.3.1, driver
-580.159.04, 30 November 2026), with the same whole numbers in their buffers and zeros for floats: of 2,540 memory
-instructions all numbers of the source view equal those counted here, but for the sectors of 16 copies of
-`mm_kernel_general`, which the profiler counts otherwise in each run ([counting-rules.md](counting-rules.md),
-"Predicates of copies around L1"). Two things were learned there: `topk_stage1_kernel` branches by `BRA.U`, which had
+160 of the cubins that PyTorch 2.9.0 and Triton 3.5.0 made were run on an H200 (Nsight Compute 2025.3.1, driver
+580.159.04, 30 November 2026), with the same whole numbers in their buffers and zeros for floats: of 8,722 memory
+instructions all numbers of the source view equal those counted here, but for the sectors of 20 copies of
+`mm_kernel_general` and `bmm_kernel`, which the profiler counts otherwise in each run
+([counting-rules.md](counting-rules.md), "Predicates of copies around L1"). Two things were learned there: `topk_stage1_kernel` branches by `BRA.U`, which had
 been taken for a branch that parts lanes, and copies that fill zeros count twice."""
 DEVICE: Final = "h200"
 Row = dict[str, Any]
