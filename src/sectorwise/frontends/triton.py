@@ -24,7 +24,7 @@ from sectorwise.launch.sharing import share_buffers
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-TESTED_VERSIONS: Final = ("3.8.0", "3.9.0")
+TESTED_VERSIONS: Final = ("3.5.0", "3.8.0", "3.9.0")
 _INSTALL = "pip install 'sectorwise[triton]' brings it; no GPU is needed"
 _TRITON_NAMES = {
     "f64": "fp64",

@@ -84,13 +84,32 @@ def read_value(value: object, name: str | None = None) -> object:
 
 
 def describe_value(value: object) -> str:
-    """What of a Python value decides how a launch of it runs, contents of arrays apart: shape, type, number."""
+    """What of a Python value decides how a launch of it runs, contents of arrays apart: shape, type, number.
+
+    Of a view also where in a line it begins, and whether as much memory as its own lies behind it, or how much less:
+    a kernel that reads on leaves the memory in the last of several views alone.
+    """
     shape = getattr(value, "shape", None)
-    if shape is not None and hasattr(value, "dtype"):
-        strides = value.stride() if hasattr(value, "stride") else getattr(value, "strides", None)
-        skipped = _find_begin(value) % _LINE_BYTES
-        return f"{value.dtype}{tuple(shape)} {strides} {skipped}"
-    return repr(value)
+    if shape is None or not hasattr(value, "dtype"):
+        return repr(value)
+    strides = value.stride() if hasattr(value, "stride") else getattr(value, "strides", None)
+    begin, own_bytes, room_bytes = _measure_view(value, strides)
+    return f"{value.dtype}{tuple(shape)} {strides} {begin % _LINE_BYTES} {min(own_bytes, room_bytes)}"
+
+
+def _measure_view(value: Any, strides: Any) -> tuple[int, int, int]:  # noqa: ANN401 - as `_find_begin` takes
+    """Where a view begins in the memory that was allocated, how long it is, and how much lies behind: bytes."""
+    begin = _find_begin(value)
+    if hasattr(value, "untyped_storage"):
+        high, size_bytes = int(value.untyped_storage().nbytes()), int(value.dtype.itemsize)
+    elif hasattr(value, "__array_interface__"):
+        low, end = _find_memory(value)
+        high, size_bytes = end - low, 1  # NumPy's strides are bytes
+    else:
+        return begin, 0, 0
+    steps = [(size - 1) * step * size_bytes for size, step in zip(value.shape, strides or (), strict=False) if size]
+    own_bytes = sum(max(each, 0) for each in steps) + int(value.dtype.itemsize)
+    return begin, own_bytes, max(high - begin - own_bytes, 0)
 
 
 def _read_notation(text: str, name: str | None) -> Argument:

@@ -84,9 +84,10 @@ def access_of(instruction: Instruction) -> Access | None:
     width = next((_WIDTHS[name] for name in modifiers if name in _WIDTHS), 4)
     if operation is not Operation.ASYNC_COPY:
         return Access(space, operation, width, instruction.opcode, modifiers)
-    negated = instruction.guard.negate if instruction.guard else None
+    guard = instruction.guard
+    negated = guard.negate if guard is not None and guard.index == 0 else None
     # Predicate 0 itself is what the profiler misreads (docs/counting-rules.md, "Predicates of copies around L1").
     predicate = next((operand for operand in instruction.operands if isinstance(operand, Predicate)), None)
-    is_misread = predicate is not None and predicate.index == 0 and "ZFILL" not in modifiers
-    taken = predicate.negate if predicate is not None and is_misread else None
+    is_misread = "BYPASS" in modifiers and "ZFILL" not in modifiers
+    taken = predicate.negate if predicate is not None and predicate.index == 0 and is_misread else None
     return Access(space, operation, width, instruction.opcode, modifiers, guard_negated=negated, taken_to_read=taken)
