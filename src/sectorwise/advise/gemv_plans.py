@@ -35,7 +35,7 @@ UNROLL_NARROW, UNROLL_WIDE = 16, 4
 BURST_NARROW, BURST_WIDE, BURST_COLUMNS = 8, 1, 2
 """How many of a pass's loads of the weight they issue before they wait for the first of them, as seen in the same
 kernels and in `m_columns_8`: six scoreboards and few registers part the 16 in two, each vector of a row is waited for
-before the next, and two of a column are asked for at once."""
+before the next, and two of a column are asked for at once where K is split."""
 
 _PLAIN_REGISTERS: Final = 22
 """Beside sums, and weights and x on their way: with it an SM holds as many of the measured kernels of 16-byte loads
@@ -43,7 +43,6 @@ as it did."""
 
 _MOST_REGISTERS: Final = 255
 _FEW_VECTORS: Final = 2
-_LEAST_BURST: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +110,14 @@ def unroll_loop(width: int, at_once: int) -> float:
     return float(UNROLL_NARROW) if at_once <= _FEW_VECTORS else max(1.0, UNROLL_NARROW / at_once)
 
 
-def find_burst(width: int, at_once: int, *, along_n: bool = False) -> int:
-    """How many loads of the weight are issued before the first is waited for, as seen in the same kernels."""
+def find_burst(width: int, at_once: int, *, columns_split: bool = False) -> int:
+    """How many loads of the weight are issued before the first is waited for, as seen in the same kernels.
+
+    From four vectors on the loads of x need the scoreboards, and weights are waited for one by one.
+    """
     if width == VECTOR_BYTES:
-        return BURST_COLUMNS if along_n else BURST_WIDE
-    return max(_LEAST_BURST, BURST_NARROW // at_once)
+        return BURST_COLUMNS if columns_split else BURST_WIDE
+    return BURST_NARROW // at_once if at_once <= _FEW_VECTORS else 1
 
 
 def share_batch(weight: Weight, outputs: int, fixed: int, most: int = 4096) -> Share:
@@ -194,7 +196,8 @@ def _plan_lanes_along_k(
     fixed = round(4 * together + 8) if width == VECTOR_BYTES else 2 * BURST_NARROW
     share = share_batch(weight, together, fixed)
     unroll = max(1.0, min(passes, unroll_loop(width, share.at_once)) / together)
-    loop = _loop(weight, share, source, inside * elements * X_BYTES, unroll, device, together=together)
+    burst = find_burst(width, share.at_once)
+    loop = _loop(weight, share, source, inside * elements * X_BYTES, (unroll, burst), device, together=together)
     shuffles = max(1, round(math.log2(active_lanes))) if active_lanes > 1 else 0
     reduction = 2 * shuffles * share.at_once * together
     once = [work("index", 20), work("reduce", reduction, pipe="memory", waits=True)]
@@ -215,7 +218,7 @@ def _plan_lanes_along_k(
         need = (
             f"N is small: {weight.n:,} rows alone fill no device" if parts > 1 else f"K is at most {least:,} elements"
         )
-    asked = together * find_burst(width, share.at_once)
+    asked = together * burst
     kind = "a warp a row" if width == VECTOR_BYTES else "a warp a row, narrow"
     kind = "rows a warp" if rows > 1 else "split K" if parts > 1 else "rows together" if together > 1 else kind
     return Way(plan, source, stride, width, reduction, need, asked, kind, share)
@@ -237,15 +240,15 @@ def _plan_thread_a_row(weight: Weight, device: DeviceSpec) -> Way:
     passes = weight.row_bytes / width
     share = share_batch(weight, 1, 2 * BURST_NARROW)
     unroll = min(passes, unroll_loop(width, share.at_once))
-    loop = _loop(weight, share, source, lane * 0, unroll, device)
+    burst = find_burst(width, share.at_once)
+    loop = _loop(weight, share, source, lane * 0, (unroll, burst), device)
     once = (work("index", 16), store("y", lane * Y_BYTES, Y_BYTES, times=share.at_once))
     plan = finish_plan(weight, share, "a thread a row", (blocks, 128), (loop, once), passes / unroll, device)
     if not fits:
         plan = replace(plan, dram_read_bytes=plan.dram_read_bytes * 32 / width)
     live = threads_per_sm * 32
     condition = f"{live:,} B of live sectors an SM {'fit' if fits else 'do not fit'} L1's {l1_bytes:,} B"
-    asked = find_burst(width, share.at_once)
-    return Way(plan, plain, weight.row_bytes, width, 0, condition, asked, "a thread a row", share)
+    return Way(plan, plain, weight.row_bytes, width, 0, condition, burst, "a thread a row", share)
 
 
 def _plan_lanes_along_n(weight: Weight, device: DeviceSpec, name: str, width: int, parts: int) -> Way:
@@ -257,7 +260,8 @@ def _plan_lanes_along_n(weight: Weight, device: DeviceSpec, name: str, width: in
     fixed = 5 * BURST_COLUMNS if width == VECTOR_BYTES else 2 * BURST_NARROW
     share = share_batch(weight, columns, fixed)
     unroll = min(passes, unroll_loop(width, share.at_once))
-    loop = _loop(weight, share, source, lane * 0, unroll, device, along_n=True)
+    burst = find_burst(width, share.at_once, columns_split=parts > 1)
+    loop = _loop(weight, share, source, lane * 0, (unroll, burst), device, along_n=True)
     warps_a_block = parts if parts > 1 else 4
     groups = -(-weight.n // (columns * WARP_LANES))
     blocks = groups if parts > 1 else -(-groups // warps_a_block)
@@ -266,10 +270,9 @@ def _plan_lanes_along_n(weight: Weight, device: DeviceSpec, name: str, width: in
     grid = blocks, WARP_LANES * warps_a_block
     plan = finish_plan(weight, share, name, grid, (loop, once), passes / unroll, device)
     plan = replace(plan, shared_bytes=parts * columns * WARP_LANES * 4 if parts > 1 else 0)
-    asked = find_burst(width, share.at_once, along_n=True)
     kind = "a thread a column" if width < VECTOR_BYTES else "columns, split K" if parts > 1 else "columns"
     need = "N fills the device, or K is split over enough warps"
-    return Way(plan, source, width, width, reduction, need, asked, kind, share)
+    return Way(plan, source, width, width, reduction, need, burst, kind, share)
 
 
 def gather_parts(sums: int, parts: int) -> tuple[list[Step], int]:
@@ -291,21 +294,25 @@ def _loop(
     share: Share,
     source: Step,
     x_offsets: Lanes | npt.NDArray[np.float64],
-    unroll: float,
+    shape: tuple[float, int],
     device: DeviceSpec,
     *,
     along_n: bool = False,
     together: int = 1,
 ) -> list[Step]:
-    """One pass, burst by burst: the weight's loads, those of x, then decoding and multiplying."""
+    """One pass, burst by burst: the weight's loads, those of x, then decoding and multiplying.
+
+    The `shape` is how often the loop is unrolled, and how many loads of the weight a burst has.
+    """
     dtype, batch = weight.dtype, share.at_once
+    unroll, most = shape
     elements = 8 * source.width_bytes / dtype.bits
     # Along K each element has an x of its own; along N all elements of a lane share one.
     x_elements = 1.0 if along_n else elements
     x_width = 16 if x_elements >= 4 else 4
     offsets = (np.asarray(x_offsets).astype(np.int64) // x_width) * x_width
     x_loads = max(1.0, x_elements * X_BYTES / x_width) * batch
-    bursts = max(1, round(unroll / find_burst(source.width_bytes, batch, along_n=along_n)))
+    bursts = max(1, round(unroll / most))
     vectors = unroll / bursts
     burst = [
         replace(source, times=vectors * together),
