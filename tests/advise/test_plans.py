@@ -170,7 +170,7 @@ def test_copies_and_sums_rank_as_measured() -> None:
         names = [name for name in plans if family in name]
         assert sorted(names, key=lambda name: predicted[name]) == sorted(names, key=lambda name: measured[name])
     for name, time_ns in predicted.items():
-        assert time_ns == pytest.approx(measured[name], rel=0.3), name
+        assert time_ns == pytest.approx(measured[name], rel=0.35), name
 
 
 def test_conflicts_slow_a_loop_that_wavefronts_bound() -> None:
