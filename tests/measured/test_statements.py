@@ -23,17 +23,25 @@ ROWS = (
 TOTALS = (*EXACT_TOTALS, "instructions")
 
 
+MAPPINGS = (
+    "m_row_vector_1", "m_row_scalar_1", "m_row_vector_2", "m_row_vector_4", "m_row_scalar_4", "m_row_split_2",
+    "m_row_split_4", "m_columns_1", "m_columns_8", "m_columns_32",
+)  # fmt: skip
+
+
 @cache
-def read_measured() -> dict[str, dict[str, Any]]:
-    cases = json.loads((FOLDER / "statements.json").read_text(encoding="utf-8"))["cases"]
+def read_measured(family: str) -> dict[str, dict[str, Any]]:
+    cases = json.loads((FOLDER / f"{family}.json").read_text(encoding="utf-8"))["cases"]
     return {case["name"]: case["measured"] for case in cases}
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_every_instruction_counts_what_was_measured(name: str) -> None:
-    (launch,) = (each for each in read_launch_file(FOLDER / "statements.json").cases if each.case == name)
-    (kernel,) = analyze(FOLDER / "statements.sm_90.cubin", launch, device="h200", follow_caches=False).kernels
-    measured = read_measured()[name]
+@pytest.mark.parametrize(
+    ("family", "name"), [("statements", name) for name in ROWS] + [("mappings", name) for name in MAPPINGS]
+)
+def test_every_instruction_counts_what_was_measured(family: str, name: str) -> None:
+    (launch,) = (each for each in read_launch_file(FOLDER / f"{family}.json").cases if each.case == name)
+    (kernel,) = analyze(FOLDER / f"{family}.sm_90.cubin", launch, device="h200", follow_caches=False).kernels
+    measured = read_measured(family)[name]
     listed = [{key: each.get(key, 0) for key in SITE_COUNTS} for each in measured["memory_instructions"]]
     assert [count_site(site) for site in kernel.sites] == listed
     totals = {key: measured["totals"][key] for key in TOTALS if key in measured["totals"]}

@@ -29,17 +29,20 @@ Y_BYTES: Final = 4
 BLOCK_WARPS: Final = 8
 
 UNROLL_NARROW, UNROLL_WIDE = 16, 4
-"""How often NVRTC 13.0 unrolls these loops: as seen in the measured kernels `t_gemv_tpc_14336`, `t_gemv_wpr_28672`."""
+"""How often compilers unroll these loops (NVRTC and nvcc 13.0) for one vector: as seen in the measured kernels
+`t_gemv_tpc_14336` and `t_gemv_wpr_28672`."""
 
-BURST_NARROW, BURST_WIDE = 8, 1
-"""How many of a pass's loads of the weight it issues before it waits for the first of them, as seen in the same
-kernels: six scoreboards and few registers part the 16 in two, and each vector is waited for before the next."""
+BURST_NARROW, BURST_WIDE, BURST_COLUMNS = 8, 1, 2
+"""How many of a pass's loads of the weight they issue before they wait for the first of them, as seen in the same
+kernels and in `m_columns_8`: six scoreboards and few registers part the 16 in two, each vector of a row is waited for
+before the next, and two of a column are asked for at once where K is split."""
 
 _PLAIN_REGISTERS: Final = 22
 """Beside sums, and weights and x on their way: with it an SM holds as many of the measured kernels of 16-byte loads
 as it did."""
 
 _MOST_REGISTERS: Final = 255
+_FEW_VECTORS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,23 @@ class Way:
     together: int
     kind: str
     share: Share
+
+
+def unroll_loop(width: int, at_once: int) -> float:
+    """How often a loop over so many vectors at once is unrolled, as seen in `m_row_scalar_*` and `m_row_vector_*`."""
+    if width == VECTOR_BYTES:
+        return max(1.0, UNROLL_WIDE / at_once)
+    return float(UNROLL_NARROW) if at_once <= _FEW_VECTORS else max(1.0, UNROLL_NARROW / at_once)
+
+
+def find_burst(width: int, at_once: int, *, columns_split: bool = False) -> int:
+    """How many loads of the weight are issued before the first is waited for, as seen in the same kernels.
+
+    From four vectors on the loads of x need the scoreboards, and weights are waited for one by one.
+    """
+    if width == VECTOR_BYTES:
+        return BURST_COLUMNS if columns_split else BURST_WIDE
+    return BURST_NARROW // at_once if at_once <= _FEW_VECTORS else 1
 
 
 def share_batch(weight: Weight, outputs: int, fixed: int, most: int = 4096) -> Share:
@@ -173,11 +193,11 @@ def _plan_lanes_along_k(
     source = load("w", offsets, width)
     elements = 8 * width / weight.dtype.bits
     passes = max(1.0, weight.row_bytes / (lanes_a_row * width * parts))
-    unroll = min(passes, float(UNROLL_WIDE if width == VECTOR_BYTES else UNROLL_NARROW))
-    unroll = max(1.0, unroll / together)
     fixed = round(4 * together + 8) if width == VECTOR_BYTES else 2 * BURST_NARROW
     share = share_batch(weight, together, fixed)
-    loop = _loop(weight, share, source, inside * elements * X_BYTES, unroll, device, together=together)
+    unroll = max(1.0, min(passes, unroll_loop(width, share.at_once)) / together)
+    burst = find_burst(width, share.at_once)
+    loop = _loop(weight, share, source, inside * elements * X_BYTES, (unroll, burst), device, together=together)
     shuffles = max(1, round(math.log2(active_lanes))) if active_lanes > 1 else 0
     reduction = 2 * shuffles * share.at_once * together
     once = [work("index", 20), work("reduce", reduction, pipe="memory", waits=True)]
@@ -198,7 +218,7 @@ def _plan_lanes_along_k(
         need = (
             f"N is small: {weight.n:,} rows alone fill no device" if parts > 1 else f"K is at most {least:,} elements"
         )
-    asked = together * (BURST_WIDE if width == VECTOR_BYTES else BURST_NARROW)
+    asked = together * burst
     kind = "a warp a row" if width == VECTOR_BYTES else "a warp a row, narrow"
     kind = "rows a warp" if rows > 1 else "split K" if parts > 1 else "rows together" if together > 1 else kind
     return Way(plan, source, stride, width, reduction, need, asked, kind, share)
@@ -218,16 +238,17 @@ def _plan_thread_a_row(weight: Weight, device: DeviceSpec) -> Way:
     fits = threads_per_sm * 32 <= l1_bytes
     source = replace(plain, dram_share=width / fetched, l2_share=width / 32 - width / fetched) if fits else plain
     passes = weight.row_bytes / width
-    unroll = min(passes, float(UNROLL_NARROW))
     share = share_batch(weight, 1, 2 * BURST_NARROW)
-    loop = _loop(weight, share, source, lane * 0, unroll, device)
+    unroll = min(passes, unroll_loop(width, share.at_once))
+    burst = find_burst(width, share.at_once)
+    loop = _loop(weight, share, source, lane * 0, (unroll, burst), device)
     once = (work("index", 16), store("y", lane * Y_BYTES, Y_BYTES, times=share.at_once))
     plan = finish_plan(weight, share, "a thread a row", (blocks, 128), (loop, once), passes / unroll, device)
     if not fits:
         plan = replace(plan, dram_read_bytes=plan.dram_read_bytes * 32 / width)
     live = threads_per_sm * 32
     condition = f"{live:,} B of live sectors an SM {'fit' if fits else 'do not fit'} L1's {l1_bytes:,} B"
-    return Way(plan, plain, weight.row_bytes, width, 0, condition, BURST_NARROW, "a thread a row", share)
+    return Way(plan, plain, weight.row_bytes, width, 0, condition, burst, "a thread a row", share)
 
 
 def _plan_lanes_along_n(weight: Weight, device: DeviceSpec, name: str, width: int, parts: int) -> Way:
@@ -236,10 +257,11 @@ def _plan_lanes_along_n(weight: Weight, device: DeviceSpec, name: str, width: in
     source = load("w", lane * width, width)
     columns = max(1, 8 * width // weight.dtype.bits)
     passes = weight.k / parts
-    unroll = min(passes, float(UNROLL_WIDE if width == VECTOR_BYTES else UNROLL_NARROW))
-    fixed = 5 if width == VECTOR_BYTES else 2 * BURST_NARROW
+    fixed = 5 * BURST_COLUMNS if width == VECTOR_BYTES else 2 * BURST_NARROW
     share = share_batch(weight, columns, fixed)
-    loop = _loop(weight, share, source, lane * 0, unroll, device, along_n=True)
+    unroll = min(passes, unroll_loop(width, share.at_once))
+    burst = find_burst(width, share.at_once, columns_split=parts > 1)
+    loop = _loop(weight, share, source, lane * 0, (unroll, burst), device, along_n=True)
     warps_a_block = parts if parts > 1 else 4
     groups = -(-weight.n // (columns * WARP_LANES))
     blocks = groups if parts > 1 else -(-groups // warps_a_block)
@@ -248,10 +270,9 @@ def _plan_lanes_along_n(weight: Weight, device: DeviceSpec, name: str, width: in
     grid = blocks, WARP_LANES * warps_a_block
     plan = finish_plan(weight, share, name, grid, (loop, once), passes / unroll, device)
     plan = replace(plan, shared_bytes=parts * columns * WARP_LANES * 4 if parts > 1 else 0)
-    asked = BURST_WIDE if width == VECTOR_BYTES else BURST_NARROW
     kind = "a thread a column" if width < VECTOR_BYTES else "columns, split K" if parts > 1 else "columns"
     need = "N fills the device, or K is split over enough warps"
-    return Way(plan, source, width, width, reduction, need, asked, kind, share)
+    return Way(plan, source, width, width, reduction, need, burst, kind, share)
 
 
 def gather_parts(sums: int, parts: int) -> tuple[list[Step], int]:
@@ -273,21 +294,24 @@ def _loop(
     share: Share,
     source: Step,
     x_offsets: Lanes | npt.NDArray[np.float64],
-    unroll: float,
+    shape: tuple[float, int],
     device: DeviceSpec,
     *,
     along_n: bool = False,
     together: int = 1,
 ) -> list[Step]:
-    """One pass, burst by burst: the weight's loads, those of x, then decoding and multiplying."""
+    """One pass, burst by burst: the weight's loads, those of x, then decoding and multiplying.
+
+    The `shape` is how often the loop is unrolled, and how many loads of the weight a burst has.
+    """
     dtype, batch = weight.dtype, share.at_once
+    unroll, most = shape
     elements = 8 * source.width_bytes / dtype.bits
     # Along K each element has an x of its own; along N all elements of a lane share one.
     x_elements = 1.0 if along_n else elements
     x_width = 16 if x_elements >= 4 else 4
     offsets = (np.asarray(x_offsets).astype(np.int64) // x_width) * x_width
     x_loads = max(1.0, x_elements * X_BYTES / x_width) * batch
-    most = BURST_WIDE if source.width_bytes == VECTOR_BYTES else BURST_NARROW
     bursts = max(1, round(unroll / most))
     vectors = unroll / bursts
     burst = [
