@@ -54,7 +54,7 @@ $(TORCH)/.ready: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "sectorwise needs Python 3.11 or newer with venv: make PYTHON=/path/to/python" >&2; exit 1; }
 	@echo "installing PyTorch and packages with Triton kernels into $(TORCH)"
 	@$(PYTHON) -m venv $(TORCH)
-	@$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable . torch pytest syrupy hypothesis liger-kernel flag-gems
+	@$(TORCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable ".[cuda]" torch pytest syrupy hypothesis liger-kernel flag-gems
 	@touch $@
 
 clean:

@@ -58,6 +58,11 @@ class Allocation:
     argument: str
     buffer: BufferArgument
 
+    @property
+    def own_bytes(self) -> int:
+        """Bytes of the array itself, without what lies around it in memory."""
+        return self.buffer.passed * ELEMENT_TYPES[self.buffer.dtype].size_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class BoundLaunch:

@@ -163,6 +163,79 @@ def test_one_configuration_of_an_autotuned_kernel_is_taken() -> None:
     assert [(kernel.launch.grid, kernel.launch.block) for kernel in analysis.kernels] == [((16, 1, 1), (64, 1, 1))]
 
 
+TUNED = """\
+import numpy as np
+import triton
+import triton.language as tl
+
+def fitting(configs, named, **more):
+    return [each for each in configs if named["n"] % each.kwargs["BLOCK"] == 0]
+
+def largest_first(n, BLOCK, **more):
+    return 1 / BLOCK
+
+def copy(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.load(x_ptr + i))
+
+configs = [triton.Config({"BLOCK": size}, num_warps=size // 32) for size in (128, 64, 32)]
+tune = lambda **how: triton.autotune(configs=configs, key=["n"], prune_configs_by=how)(triton.jit(copy))
+x = np.zeros(4096, np.float32)
+for tuned in (tune(early_config_prune=fitting), tune(perf_model=largest_first, top_k=1)):
+    for n in (192, 160):
+        tuned[lambda values: (n // values["BLOCK"],)](x, x, n)
+"""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "taken"),
+    [
+        # 128 divides neither number, 64 divides 192 alone, 32 both; the model of the second tuner keeps the largest.
+        ((), ["config 1: BLOCK=64", "config 2: BLOCK=32", "config 0: BLOCK=128", "config 0: BLOCK=128"]),
+        (("--config", "2"), ["config 2: BLOCK=32", "config 2: BLOCK=32", "config 0: BLOCK=128", "config 0: BLOCK=128"]),
+        (("--config", "1"), ["config 1: BLOCK=64", "config 2: BLOCK=32", "config 0: BLOCK=128", "config 0: BLOCK=128"]),
+        (("--config", "9"), ["config 1: BLOCK=64", "config 2: BLOCK=32", "config 0: BLOCK=128", "config 0: BLOCK=128"]),
+    ],
+)
+def test_configurations_that_a_tuner_prunes_are_not_taken(
+    tmp_path: Path, wanted: tuple[str, ...], taken: list[str]
+) -> None:
+    output = tmp_path / "captured.json"
+    main(["run", *wanted, "--format", "json", "-o", str(output), str(_write(tmp_path, TUNED))])
+    kernels = json.loads(output.read_text())["kernels"]
+    assert [kernel["case"].partition(", num_warps")[0] for kernel in kernels] == taken
+    blocks = [int(name.rpartition("=")[2]) for name in taken]
+    assert [kernel["launch"]["block"][0] for kernel in kernels] == blocks
+    assert [kernel["launch"]["grid"][0] for kernel in kernels] == [
+        n // block for n, block in zip((192, 160, 192, 160), blocks, strict=True)
+    ]
+
+
+def test_views_of_one_array_that_lie_alike_are_analysed_once() -> None:
+    scale = find_kernel_object(KERNELS, "scale")
+    with sw.capture(frameworks=("triton",)) as captured:
+        whole, out = np.zeros(17 * 96, np.float32), np.zeros(64, np.float32)
+        for part in range(16):
+            scale[(1,)](whole[96 * part : 96 * part + 64], out, 64, 2.0, BLOCK=64)  # type: ignore[index]
+    # They begin 384 bytes behind one another: all at the same place of a line, at four places of 512 bytes.
+    assert (len(captured.launches), captured.repeats) == (1, [15])
+
+
+def test_what_lies_behind_a_view_in_its_array_is_no_fault() -> None:
+    scale = find_kernel_object(KERNELS, "scale")
+    with sw.capture(frameworks=("triton",)) as captured:
+        whole, out = np.zeros((8, 128), np.float32), np.zeros(128, np.float32)
+        scale[(1,)](whole[2:3, :40], out, 128, 2.0, BLOCK=128)  # type: ignore[index]
+        scale[(1,)](whole[7:8, 64:], out, 128, 2.0, BLOCK=128)  # type: ignore[index]
+    analysis = captured.analysis
+    assert analysis is not None
+    # The first reads 88 elements more than the view has, of the same row; the second 64 behind the end of the array.
+    inside, outside = analysis.kernels
+    assert inside.faults == ()
+    # The third and the fourth warp, one element a lane.
+    assert [(fault.code, fault.lane, fault.occurrences) for fault in outside.faults] == [("SW901", 0, 64)]
+
+
 def test_a_launch_that_cannot_be_analysed_says_why() -> None:
     scale = find_kernel_object(KERNELS, "scale")
     with sw.capture(frameworks=("triton",)) as captured:

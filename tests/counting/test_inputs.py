@@ -23,6 +23,7 @@ def test_requests_hold_form_addresses_sizes_and_masks_only() -> None:
         "modifiers",
         "matrices",
         "guard_negated",
+        "taken_to_read",
     }
     assert {field.name for field in fields(Requests)} == {
         "access",

@@ -61,12 +61,24 @@ def test_arrays_keep_their_elements_and_their_shape() -> None:
     assert open_values(buffer)[0] == 9
 
 
-def test_views_bring_what_lies_between() -> None:
+def test_views_bring_what_lies_between_and_around() -> None:
     array = np.arange(12, dtype=np.int32).reshape(3, 4)
-    buffer = _buffer(array[:, :2])
-    assert (buffer.count, buffer.shape) == (10, None)
-    assert open_values(buffer).tolist() == list(range(10))
-    assert _buffer(array.T).count == 12
+    buffer = _buffer(array[:, 1:3])
+    # Elements 1 to 10 are the view's own, with gaps; a kernel that reads element 0 or 11 reads memory that is there.
+    assert (buffer.count, buffer.skip, buffer.passed, buffer.behind) == (12, 1, 10, 1)
+    assert (buffer.shape, buffer.strides) == ((3, 2), (4, 1))
+    assert open_values(buffer).tolist() == list(range(12))
+    turned = _buffer(array.T)
+    assert (turned.count, turned.passed, turned.shape, turned.strides) == (12, 12, (4, 3), (1, 4))
+    repeated = _buffer(np.broadcast_to(array[:, :1], (3, 4)))
+    assert (repeated.count, repeated.passed, repeated.strides) == (12, 9, (4, 0))
+
+
+def test_of_much_memory_around_a_view_some_comes_along() -> None:
+    whole = np.zeros(48 << 20, np.uint8)
+    view = _buffer(whole[(24 << 20) + 700 : (24 << 20) + 800])
+    # 700 is 188 more than a multiple of 512: so is the number of bytes before the view.
+    assert (view.skip, view.passed, view.behind) == ((4 << 20) + 188, 100, 4 << 20)
 
 
 def test_specs_of_a_text_that_is_wrong() -> None:
@@ -104,15 +116,15 @@ def test_arrays_in_the_same_memory_are_one_buffer() -> None:
     )
 
 
-def test_a_view_brings_what_lies_before_it_back_to_where_a_buffer_may_begin() -> None:
+def test_the_address_of_a_view_is_where_it_begins() -> None:
     whole = np.arange(1024, dtype=np.float32)
     view = _buffer(whole[130:200], "view")
-    assert (view.count, view.skip, view.passed) == (72, 2, 70)
-    assert materialise(view).tolist() == list(range(128, 200))
-    # The address that a kernel gets is 8 bytes behind one that 512 divides, as 130 elements are.
+    assert (view.count, view.skip, view.passed, view.behind) == (1024, 130, 70, 824)
+    assert materialise(view).tolist() == list(range(1024))
+    # The address that a kernel gets is 130 elements behind one that 512 divides.
     launch = LaunchConfig("k", (1, 1, 1), (1, 1, 1), 0, (view,))
     placed = tuple(PlacedBuffer(*found, 4096) for found in find_buffers(launch))
-    assert find_address(view, (0,), placed) == 4096 + 8
+    assert find_address(view, (0,), placed) == 4096 + 4 * 130
 
 
 def test_arrays_that_overlap_in_part_are_one_buffer() -> None:
@@ -127,13 +139,20 @@ def test_columns_of_a_matrix_are_one_buffer_however_they_are_ordered() -> None:
     matrix = np.arange(64 * 96, dtype=np.float32).reshape(64, 96)
     parts = [_buffer(matrix[:, first : first + 32], name) for name, first in (("k", 32), ("q", 0), ("v", 64))]
     k, q, v = share_buffers(parts)
-    # All three are taken from the matrix's beginning on, as 512 divides where each of them lies no better.
-    assert isinstance(v, BufferArgument)
-    assert (materialise(v).tolist(), v.skip) == (list(range(64 * 96)), 64)
-    assert (k, q) == (PointerArgument("v", 4 * 32, "k"), PointerArgument("v", 0, "q"))
+    assert isinstance(q, BufferArgument)
+    assert (materialise(q).tolist(), q.skip, q.passed) == (list(range(64 * 96)), 0, 64 * 96)
+    assert (k, v) == (PointerArgument("q", 4 * 32, "k"), PointerArgument("q", 4 * 64, "v"))
+
+
+def test_parts_that_do_not_overlap_are_buffers_of_their_own() -> None:
+    whole = np.arange(1024, dtype=np.float32)
+    left, right = share_buffers([_buffer(whole[:512], "a"), _buffer(whole[512:], "b")])
+    assert isinstance(left, BufferArgument)
+    assert isinstance(right, BufferArgument)
+    assert (left.passed, left.behind, right.skip, right.passed) == (512, 512, 512, 512)
 
 
 def test_memory_that_ends_within_an_element() -> None:
-    whole = np.zeros(1024, np.uint8)
+    whole = np.zeros(1021, np.uint8)
     with pytest.raises(ArgumentError, match="arguments a and b overlap in memory, in parts of elements"):
-        share_buffers([_buffer(whole[:600].view("f4"), "a"), _buffer(whole[512:1021], "b")])
+        share_buffers([_buffer(whole[:600].view("f4"), "a"), _buffer(whole[512:], "b")])

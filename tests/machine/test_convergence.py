@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.machine.launching import Run, run, run_assembly
+from tests.machine.native.agreement import list_differences
 
 PROLOGUE = """
     S2R R0, SR_TID.X
@@ -218,3 +219,22 @@ def test_shuffles_behind_a_loop_that_lanes_leave_one_by_one(target: str) -> None
     sums = value.reshape(3, 32).sum(axis=1, dtype=np.int32)
     many = ((given.reshape(3, 32) > 40) << np.arange(32)).sum(axis=1).astype(np.uint32).view(np.int32)
     np.testing.assert_array_equal(done.output(1).reshape(3, 32), np.repeat((sums + many)[:, None], 32, axis=1))
+
+
+def test_a_branch_marked_uniform_is_taken_by_all_lanes_or_by_none() -> None:
+    # flag-gems' topk has one, guarded by a predicate that one lane of a warp has not: counted on an H200, none leaves.
+    code = """
+        S2R R0, SR_TID.X
+        LDC.64 R2, c[0x0][0x210]
+        IMAD.WIDE R2, R0, 0x4, R2
+        ISETP.GE.U32.AND P0, PT, R0, 0x28, PT
+        @P0 BRA.U `(out)
+        STG.E [R2.64], R0
+      out:
+        STG.E [R2.64+0x200], R0
+        EXIT
+    """
+    done = run_assembly(code, "k<<<1, 96>>>(i32[256])")
+    # Of the second warp 24 lanes have the predicate, of the third all.
+    assert [(site.executed, site.lanes) for site in done.execution.sites] == [(2, 64), (3, 96)]
+    assert list_differences(done.bound) == []

@@ -35,7 +35,7 @@ ACCESSES = [
     ("REDG.E.ADD.F64.RN.STRONG.GPU desc[UR4][R2.64], R6", Space.GLOBAL, Operation.REDUCTION, 8, 0),
     ("ATOMS.POPC.INC.32 RZ, [R2+URZ]", Space.SHARED, Operation.ATOMIC, 4, 0),
     ("ATOMS.CAST.SPIN.64 R6, [R3], R4, R6", Space.SHARED, Operation.ATOMIC, 8, 0),
-    ("LDGSTS.E.BYPASS.LTC128B.128 [R9], desc[UR6][R2.64], P0", Space.GLOBAL, Operation.ASYNC_COPY, 16, 0),
+    ("LDGSTS.E.BYPASS.LTC128B.128 [R9], desc[UR6][R2.64], P1", Space.GLOBAL, Operation.ASYNC_COPY, 16, 0),
     ("LDSM.16.MT88.4 R4, [R2]", Space.SHARED, Operation.MATRIX_LOAD, 16, 4),
     ("LDSM.16.M88 R4, [R2]", Space.SHARED, Operation.MATRIX_LOAD, 16, 1),
     ("STSM.16.M88.2 [R2], R4", Space.SHARED, Operation.MATRIX_STORE, 16, 2),
@@ -48,6 +48,20 @@ def test_accesses_have_space_operation_and_width(
 ) -> None:
     code = instruction(text)
     assert access_of(code) == Access(space, operation, width, code.opcode, code.modifiers, matrices)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "taken"),
+    [("", None), (", P0", False), (", !P0", True), (", P1", None), (", !P6", None)],
+)
+def test_what_the_profiler_misreads_of_a_copy(predicate: str, taken: bool | None) -> None:  # noqa: FBT001
+    for form in ("E.BYPASS.128", "E.128"):
+        access = access_of(instruction(f"LDGSTS.{form} [R9], desc[UR6][R2.64]{predicate}"))
+        assert access is not None
+        assert access.taken_to_read is (taken if "BYPASS" in form else None)
+    sized = access_of(instruction(f"LDGSTS.E.BYPASS.128.ZFILL [R9], desc[UR6][R2.64]{predicate}"))
+    assert sized is not None
+    assert sized.taken_to_read is None
 
 
 @pytest.mark.parametrize(

@@ -59,9 +59,14 @@ def test_warpgroup_products_are_unknown_and_what_is_around_them_is_counted() -> 
     done = run(WARPGROUP, "wide<<<2, 128>>>(f32[2048], i32[128]=arange, 1, 2)", target="sm_90a")
     said = {limitation.because for limitation in done.execution.limitations}
     assert (
-        "HGMMA: what tensor cores read of shared memory is neither computed nor counted: its results are taken as"
+        "HGMMA: what tensor cores read of shared memory is counted by its size, not computed: its results are taken as"
         in {because[: because.index(" unknown")] for because in said if because.endswith(" unknown")}
     )
+    products = [site for site in done.execution.sites if site.access.opcode == "HGMMA"]
+    # Of A 64 rows of 32 B, of B 16 columns, for four warps: 640 B, five passes for each of the eight warps.
+    assert [(site.executed, site.wavefronts, site.wavefronts_ideal, site.wavefronts_hardware) for site in products] == [
+        (8, 40, 40, 0)
+    ] * 2
     stores = [site for site in done.sites_at(find_line(WARPGROUP, "// results")) if site.access.operation == "store"]
     assert [(site.executed, site.certainty, site.unknown_because) for site in stores] == [
         (8, Certainty.EXACT, None)

@@ -41,7 +41,14 @@ DEVICE_TOTALS = (
 )
 """Totals of the pipe that split generic accesses and scattered copies do not have under their rule yet."""
 
-MODELLED = {"copies": (196, 232), "guards": (1, 1), "shared": (0, 0), "atomics": (0, 0), "spaces": (0, 0)}
+MODELLED = {
+    "copies": (196, 232),
+    "guards": (1, 1),
+    "predicates": (0, 0),
+    "shared": (0, 0),
+    "atomics": (0, 0),
+    "spaces": (0, 0),
+}
 """Of how many instructions that the rules call modelled the passes are right."""
 
 

@@ -155,6 +155,20 @@ def test_a_view_has_the_alignment_that_it_has_on_a_gpu(scale: Any) -> None:  # n
     assert sum(site.sectors or 0 for site in shifted) > 512
 
 
+def test_what_lies_behind_a_narrow_view_in_its_storage_is_no_fault(scale: Any) -> None:  # noqa: ANN401 - as above
+    with sw.capture(frameworks=("triton", "torch")) as captured:
+        whole, out = torch.arange(64 * 96, device="cuda").float().view(64, 96), torch.zeros(1024, device="cuda")
+        for row in range(64):
+            scale[(1,)](whole[row, :90], out, 1024, 2.0, BLOCK=1024)
+    analysis = captured.analysis
+    assert analysis is not None
+    # They lie alike, but for the last one, behind which there is less than a row.
+    assert captured.repeats == [62, 0]
+    inside, outside = analysis.kernels
+    assert inside.faults == ()
+    assert {fault.code for fault in outside.faults} == {"SW901"}
+
+
 def test_columns_of_one_tensor_are_one_buffer(scale: Any) -> None:  # noqa: ANN401 - a kernel of Triton's
     with sw.capture(frameworks=("triton", "torch")) as captured:
         both = torch.ones(64, 96, device="cuda")
@@ -188,7 +202,7 @@ def test_what_a_tensor_holds_is_what_the_kernel_reads(dtype: str) -> None:
     for view, expected in ((tensor, list(range(100))), (tensor[3:9], list(range(3, 9)))):
         found = read_value(view, "x")
         assert isinstance(found, BufferArgument)
-        values = materialise(found)[found.skip :]
+        values = materialise(found)[found.skip : found.skip + found.passed]
         bits = torch.from_numpy(np.array(values).view(np.int16)).view(torch.bfloat16) if dtype == "bfloat16" else values
         assert [int(each) for each in bits] == expected
 

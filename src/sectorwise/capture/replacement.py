@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 Record = Callable[..., None]
-"""Takes a kernel object and, by name, `grid`, `block`, `positional`, `named`, `dynamic_shared_bytes`."""
+"""Takes a kernel object and, by name, `grid`, `block`, `positional`, `named`, `dynamic_shared_bytes`, `case`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from collections import Counter
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from sectorwise.analysis.captured import Captured, CapturedLaunch
@@ -35,7 +36,7 @@ _INSTALL: Final = {"torch": "pip install torch"}
 def capture(
     *,
     device: str = DEFAULT_DEVICE,
-    config: int = 0,
+    config: int | None = None,
     frameworks: Sequence[str] | None = None,
     options: ExecutionOptions | None = None,
 ) -> Iterator[Captured]:
@@ -44,8 +45,9 @@ def capture(
     So arrays keep what they held. Allocations on a device become NumPy arrays, tensors of PyTorch on `cuda` are made on
     the CPU, streams and events do nothing, and questions are answered for `device`; `replaced` of what is yielded lists
     all entry points that are replaced, `passed_over` what PyTorch's own kernels would have done. Of an autotuned kernel
-    configuration `config` is taken. `frameworks` are those of `FRAMEWORKS` that are replaced: by default those that are
-    imported (with PyTorch, Triton), or all that are installed where none is.
+    configuration `config` is taken, or the first that its own pruning leaves where that one is none of them.
+    `frameworks` are those of `FRAMEWORKS` that are replaced: by default those that are imported (with PyTorch, Triton),
+    or all that are installed where none is.
 
     Raises:
         CaptureError: the code inside used an entry point that needs a GPU and is not replaced; the text names it.
@@ -106,7 +108,9 @@ def _is_installed(package: str) -> bool:
         return False
 
 
-def _list_replacements(frameworks: Sequence[str], record: Record, device: DeviceSpec, config: int) -> list[Replacement]:
+def _list_replacements(
+    frameworks: Sequence[str], record: Record, device: DeviceSpec, config: int | None
+) -> list[Replacement]:
     found: list[Replacement] = []
     for name in frameworks:
         match name:
@@ -155,6 +159,9 @@ def _analyze_launch(
         raise
     except SectorwiseError as error:
         return CapturedLaunch(name, None, str(error))
+    case = launch.get("case")
+    if case is not None:
+        analysis = replace(analysis, kernels=tuple(replace(kernel, case=case) for kernel in analysis.kernels))
     return CapturedLaunch(name, analysis)
 
 

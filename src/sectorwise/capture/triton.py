@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sectorwise.capture.replacement import Record, Replacement, make_error
 from sectorwise.device import require_capability
+from sectorwise.frontends.triton import describe_config
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -97,28 +98,34 @@ class CapturedKernel:
         raise make_error(f"{name} of a compiled Triton kernel")
 
 
-def list_triton_replacements(record: Record, device: DeviceSpec, config: int) -> list[Replacement]:
-    """The launch of a kernel, the choice of a configuration (number `config`), benchmarks, and the driver."""
+def list_triton_replacements(record: Record, device: DeviceSpec, config: int | None) -> list[Replacement]:
+    """The launch of a kernel, the choice of a configuration as `choose_config` makes it, benchmarks, and the driver."""
     import triton.runtime
     import triton.testing
     from triton.runtime.autotuner import Autotuner
     from triton.runtime.jit import JITFunction
 
     run = JITFunction.run
+    taken: list[str] = []  # the configurations of the tuners that are running
 
     def launch(self: Any, *args: object, grid: Any, warmup: bool, **named: object) -> Any:  # noqa: ANN401 - Triton's types
         if warmup:
             return run(self, *args, grid=grid, warmup=True, **named)
-        record(self, grid=grid, positional=args, named=named)
+        record(self, grid=grid, positional=args, named=named, case=taken[-1] if taken else None)
         positional = dict(zip((each.name for each in self.params), args, strict=False))
         return CapturedKernel(self, {**positional, **named}, record)
 
     def choose(self: Any, *args: object, **named: object) -> Any:  # noqa: ANN401 - Triton's types
-        chosen = self.best_config = self.configs[min(config, len(self.configs) - 1)]
+        chosen, number = choose_config(self, args, named, config)
+        self.best_config = chosen
         settings = named | chosen.all_kwargs()
         if chosen.pre_hook is not None:
             chosen.pre_hook({**dict(zip(self.arg_names, args, strict=False)), **settings})
-        return self.fn.run(*args, **settings)
+        taken.append(describe_config(chosen, number))
+        try:
+            return self.fn.run(*args, **settings)
+        finally:
+            taken.pop()
 
     def measure(function: Any, *_args: object, **_named: object) -> float:  # noqa: ANN401 - any function
         function()
@@ -127,12 +134,34 @@ def list_triton_replacements(record: Record, device: DeviceSpec, config: int) ->
     tuners = [each for each in _list_subclasses(Autotuner) if "run" in vars(each)]
     return [
         Replacement("triton.JITFunction.run (kernel[grid](...))", JITFunction, "run", launch),
-        Replacement(f"triton.autotune (configuration {config})", Autotuner, "run", choose),
+        Replacement(f"triton.autotune (configuration {config or 0}, if it is not pruned)", Autotuner, "run", choose),
         *(Replacement(f"{each.__module__}.{each.__name__}.run", each, "run", choose) for each in tuners),
         Replacement("", Autotuner, "__init_subclass__", classmethod(_make_adopter(Autotuner, choose))),
         Replacement("triton.testing.do_bench (runs once, measures nothing)", triton.testing, "do_bench", measure),
         Replacement("triton.runtime.driver.active", triton.runtime.driver, "_active", CapturingDriver(device)),
     ]
+
+
+def choose_config(
+    tuner: Any,  # noqa: ANN401 - Triton's types
+    args: tuple[object, ...],
+    named: dict[str, object],
+    wanted: int | None,
+) -> tuple[Any, int | None]:
+    """Return a configuration of an autotuned kernel and its number: the wanted one, if the tuner would try it here.
+
+    Else, and if none is wanted, the first that the kernel's own pruning leaves for these arguments. A configuration
+    that pruning made anew has no number.
+    """
+    before = getattr(tuner, "nargs", None)
+    tuner.nargs = dict(zip(tuner.arg_names, args, strict=False))
+    try:
+        left = list(tuner.prune_configs(named)) if len(tuner.configs) > 1 else list(tuner.configs)
+    finally:
+        tuner.nargs = before
+    numbers = {id(each): number for number, each in enumerate(tuner.configs)}
+    chosen = next((each for each in left if numbers.get(id(each), -1) == wanted), left[0])
+    return chosen, numbers.get(id(chosen))
 
 
 def _list_subclasses(kind: Any) -> list[Any]:  # noqa: ANN401 - Triton's types

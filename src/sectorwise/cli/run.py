@@ -34,14 +34,17 @@ EXIT_SCRIPT_RAISED: Final = 1
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--device", metavar="NAME", help=f"The GPU to answer for.  [default: {DEFAULT_DEVICE}]")
 @click.option(
-    "--config", type=click.IntRange(min=0), default=0, show_default=True, metavar="N", help="Of autotuned kernels."
+    "--config",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Of autotuned Triton kernels this configuration, from 0 on.  [default: the first that pruning leaves]",
 )
 @options.form(("terminal", "json"))
 @options.output
 @click.argument("script", type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(
-    script: Path, arguments: tuple[str, ...], device: str | None, config: int, form: str, output: Path | None
+    script: Path, arguments: tuple[str, ...], device: str | None, config: int | None, form: str, output: Path | None
 ) -> None:
     """Run SCRIPT with its ARGUMENTS; each Triton, Numba or CuPy kernel that it launches is analysed instead of run.
 

@@ -126,31 +126,26 @@ def _count_copies(requests: Requests) -> Counts:
         message = f"{access.opcode}: asynchronous copies need their shared destinations"
         raise ArgumentError(message)
     copied = mask if requests.source_bytes is None else mask & (requests.source_bytes > 0)
-    through = count_copy_wavefronts(requests.addresses, destinations, mask, copied, access.width_bytes)
-    through_ideal = count_ideal_wavefronts(through, mask, access.width_bytes)
     tags = count_tag_requests(requests.addresses, copied)
     filling = count_store_wavefronts(destinations, mask & ~copied, access.width_bytes)
     if "BYPASS" not in access.modifiers:
         sectors = count_sectors(requests.addresses, copied)
+        through = count_copy_wavefronts(requests.addresses, destinations, mask, copied, access.width_bytes)
         return _counts(
             len(mask),
             sectors=sectors,
             sectors_ideal=count_ideal_sectors(sectors, copied, access.width_bytes),
             tag_requests=tags,
             wavefronts=through,
-            wavefronts_ideal=through_ideal,
+            wavefronts_ideal=count_ideal_wavefronts(through, mask, access.width_bytes),
             wavefronts_hardware=filling
             + count_copy_wavefronts_hardware(requests.addresses, destinations, copied, access.width_bytes),
         )
-    fills_apart = "ZFILL" in access.modifiers
-    seen = _see_past_guard(requests, copied if fills_apart else mask)
-    lanes = select_bypass_lanes(destinations, seen)
-    moving = lanes if requests.source_bytes is None else lanes & (requests.source_bytes > 0)
+    is_sized = "ZFILL" in access.modifiers
+    seen = select_bypass_lanes(destinations, _see_past_guard(requests, copied if is_sized else mask))
+    moving = seen if requests.source_bytes is None else seen & (requests.source_bytes > 0)
     sectors = count_bypass_sectors(requests.addresses, destinations, moving)
-    around, certain = count_bypass_wavefronts(requests.addresses, destinations, lanes)
-    around_ideal = count_ideal_wavefronts(around, lanes, access.width_bytes)
-    if fills_apart:  # the source view counts it both as a copy around L1 and as one through it
-        around, around_ideal = around + through, around_ideal + through_ideal
+    around, around_ideal, certain = _count_passes_around(requests, destinations, copied)
     return _counts(
         len(mask),
         sectors=sectors,
@@ -160,7 +155,28 @@ def _count_copies(requests: Requests) -> Counts:
         wavefronts_ideal=around_ideal,
         wavefronts_hardware=filling,  # the data arrive from L2 by the fill path, only zeros by the data pipe
         sectors_hardware=count_bypass_sectors_hardware(requests.addresses, destinations, copied),
-        exact=not fills_apart and bool(certain.all()),
+        exact=not is_sized and certain,
+    )
+
+
+def _count_passes_around(
+    requests: Requests, destinations: npt.NDArray[np.int64], copied: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], bool]:
+    """The passes of copies around L1, the ideal, and whether they are certain.
+
+    A request that fills zeros counts twice: the lanes that read as a copy around L1, and all as one through it.
+    """
+    access, mask = requests.access, requests.mask
+    taken = copied if access.taken_to_read is None else mask & access.taken_to_read
+    lanes = select_bypass_lanes(destinations, _see_past_guard(requests, taken))
+    around, certain = count_bypass_wavefronts(requests.addresses, destinations, lanes)
+    ideal = count_ideal_wavefronts(around, lanes, access.width_bytes)
+    through = count_copy_wavefronts(requests.addresses, destinations, mask, taken, access.width_bytes)
+    fills = (mask & ~taken).any(axis=1)
+    return (
+        around + np.where(fills, through, 0),
+        ideal + np.where(fills, count_ideal_wavefronts(through, mask, access.width_bytes), 0),
+        bool(certain.all()),
     )
 
 

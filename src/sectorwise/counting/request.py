@@ -46,11 +46,13 @@ class Access:
     matrices: int = 0
     """Number of 8x8 matrices of a matrix load or store: 1, 2 or 4."""
     guard_negated: bool | None = None
-    """Whether the guard predicate is negated (`@!P0`); None without a guard. Only copies around L1 look at it."""
+    """Whether the guard `P0` is negated (`@!P0`); None without it. Only copies around L1 look at it."""
+    taken_to_read: bool | None = None
+    """What the source view takes all lanes of a copy around L1 to do: read, or fill zeros; None: what they do do."""
 
     @property
     def counts_stopped_lanes(self) -> bool:
-        """Whether the source view also counts lanes that the guard stops: of copies around L1 under a negated guard."""
+        """Whether the source view also counts lanes that the guard stops: of copies around L1 under `@!P0`."""
         return self.operation is Operation.ASYNC_COPY and "BYPASS" in self.modifiers and self.guard_negated is True
 
 

@@ -147,6 +147,8 @@ def _check_elementwise(kernel: Any, launch: ObjectLaunch) -> list[BufferArgument
     counts = {value.passed for value in values if isinstance(value, BufferArgument)}
     if len(counts) != 1:
         raise ArgumentError(f"{where}: arrays of one size are read, got {sorted(counts)} elements")
+    if any(isinstance(value, BufferArgument) and value.strides is not None for value in values):
+        raise ArgumentError(f"{where}: contiguous arrays are read, got one with gaps: pass a copy")
     return values
 
 
@@ -184,4 +186,4 @@ def _pass(value: BufferArgument | ScalarArgument) -> StructArgument | ScalarArgu
         return value
     size_bytes = ELEMENT_TYPES[value.dtype].size_bytes
     words = tuple(ScalarArgument(number, "i64") for number in (value.passed, value.passed, size_bytes))
-    return StructArgument((replace(value, span=None, shape=None), *words))
+    return StructArgument((replace(value, span=None, shape=None, strides=None), *words))

@@ -14,8 +14,8 @@ from sectorwise.binary.kinds import HEAD_BYTES, FileKind, describe_kind, identif
 from sectorwise.binary.names import read_kernel_name
 from sectorwise.errors import ArgumentError, UnknownKernelError
 from sectorwise.frontends.base import Compilation, CompileRequest, Outline
-from sectorwise.frontends.nvjitlink import assemble_ptx, load_nvjitlink
 from sectorwise.frontends.ptx import find_entries
+from sectorwise.frontends.ptxas import assemble, choose_assembler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,12 +75,12 @@ class LibraryFrontend:
         image, content, symbol = _choose_image(path, request.kernels[0], _read_target(request.target))
         if image.kind == "cubin":
             return Compilation(content, None, "none (a cubin was given)", kernel_names={request.kernels[0]: symbol})
-        linker = load_nvjitlink()
         ptx = content.rstrip(b"\0").decode(errors="replace")
+        assembler = choose_assembler(ptx)
         return Compilation(
-            cubin=assemble_ptx(linker, ptx, image.origin, request.target),
+            cubin=assemble(assembler, ptx, image.origin, request.target),
             target=request.target,
-            compiler=linker.version,
+            compiler=assembler.version,
             options=(f"-arch={request.target}",),
             kernel_names={request.kernels[0]: symbol},
             parameter_types=find_entries(ptx),

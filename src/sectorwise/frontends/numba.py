@@ -120,7 +120,7 @@ def _type_of(name: str, value: object) -> Any:  # noqa: ANN401 - Numba's own typ
 
     match value:
         case BufferArgument(dtype=dtype, shape=shape) if dtype in _NUMBA_NAMES:
-            return types.Array(getattr(types, _NUMBA_NAMES[dtype]), len(shape or (0,)), "C")
+            return types.Array(getattr(types, _NUMBA_NAMES[dtype]), len(shape or (0,)), _find_order(value))
         case ScalarArgument(dtype=str(dtype)) if dtype in _NUMBA_NAMES:
             return getattr(types, _NUMBA_NAMES[dtype])
         case ScalarArgument(value=bool()) | bool():
@@ -133,15 +133,28 @@ def _type_of(name: str, value: object) -> Any:  # noqa: ANN401 - Numba's own typ
             raise ArgumentError(f"argument {name}: {type(value).__name__} is not passed to Numba here")
 
 
+def _find_order(array: BufferArgument) -> str:
+    """How Numba types an array: C or F where it is contiguous, rows or columns first, A where it is neither."""
+    if array.strides is None:
+        return "C"
+    sizes = array.shape or ()
+    return "F" if array.strides == _list_steps(sizes[::-1])[::-1] else "A"
+
+
+def _list_steps(sizes: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides, in elements, of an array without gaps, rows last to change."""
+    return tuple(math.prod(sizes[axis + 1 :]) for axis in range(len(sizes)))
+
+
 def _pass(name: str, value: object) -> list[BufferArgument | ScalarArgument]:
     match value:
-        case BufferArgument(dtype=dtype, passed=count, shape=shape):
+        case BufferArgument(dtype=dtype, passed=count, shape=shape, strides=steps):
             size_bytes = ELEMENT_TYPES[dtype].size_bytes
             sizes = shape or (count,)
-            strides = [size_bytes * math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
-            head = [ScalarArgument(number, "i64") for number in (0, 0, count, size_bytes)]
+            strides = [size_bytes * step for step in steps or _list_steps(sizes)]
+            head = [ScalarArgument(number, "i64") for number in (0, 0, math.prod(sizes), size_bytes)]
             tail = [ScalarArgument(number, "i64") for number in (*sizes, *strides)]
-            return [*head, replace(value, name=name, span=None, shape=None), *tail]
+            return [*head, replace(value, name=name, span=None, shape=None, strides=None), *tail]
         case ScalarArgument(dtype=str(dtype), value=number):
             return [ScalarArgument(number, dtype, name)]
         case ScalarArgument(value=number) | (bool() | int() | float() as number):

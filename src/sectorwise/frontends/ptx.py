@@ -11,14 +11,14 @@ from sectorwise.binary.kinds import describe_kind
 from sectorwise.cache import make_key, read_entry, write_entry
 from sectorwise.errors import ArgumentError
 from sectorwise.frontends.base import Compilation, CompileRequest, Outline
-from sectorwise.frontends.nvjitlink import assemble_ptx, load_nvjitlink
+from sectorwise.frontends.ptxas import assemble, choose_assembler
 from sectorwise.source import read_source
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _AREA = "cubins"
-_KEY_VERSION = "ptx 1"
+_KEY_VERSION = "ptx 2"
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _VERSION = re.compile(rb"^[^\S\n]*\.version\b", re.MULTILINE)
 _ENTRY = re.compile(r"\.entry\s+(?P<name>[\w$%]+)\s*(?:\((?P<parameters>[^)]*)\))?")
@@ -30,7 +30,7 @@ _KNOWN_TYPES = {".f32": "float", ".f64": "double"}
 
 @dataclass(frozen=True, slots=True)
 class PtxFrontend:
-    """Assembles `.ptx` files with nvJitLink."""
+    """Assembles `.ptx` files."""
 
     name: str = "ptx"
 
@@ -52,7 +52,7 @@ class PtxFrontend:
 
         Raises:
             CompileError: the assembler's message, with the file's own lines; or the PTX is newer than the assembler.
-            MissingToolError: nvJitLink is not installed.
+            MissingToolError: no assembler is installed.
             ArgumentError: the file cannot be read, or is no PTX, or macros or folders of headers were given.
         """
         if request.macros or request.include_folders:
@@ -60,16 +60,16 @@ class PtxFrontend:
             raise ArgumentError(message)
         text = _read_ptx(path)
         target = choose_target(text, request.target)
-        linker = load_nvjitlink()
-        key = make_key(_KEY_VERSION, json.dumps([linker.version, linker.build, target, request.options]), text)
+        assembler = choose_assembler(text)
+        key = make_key(_KEY_VERSION, json.dumps([assembler.version, assembler.build, target, request.options]), text)
         cubin = read_entry(_AREA, key)
         if cubin is None:
-            cubin = assemble_ptx(linker, text, str(path), target, request.options)
+            cubin = assemble(assembler, correct_lines(text), str(path), target, request.options)
             write_entry(_AREA, key, cubin)
         return Compilation(
             cubin=cubin,
             target=target,
-            compiler=linker.version,
+            compiler=assembler.version,
             options=(f"-arch={target}", *request.options),
             parameter_types=find_entries(text),
         )
@@ -102,6 +102,23 @@ def choose_target(ptx: str, wanted: str) -> str:
     if found is not None and found["suffix"] and found["target"] == wanted:
         return found["target"] + found["suffix"]
     return wanted
+
+
+def correct_lines(ptx: str) -> str:
+    """Return PTX whose inline assembly has one place, that of its first line; other lines stay where they are.
+
+    LLVM counts the lines of inline assembly on, from that of the call: Triton writes a load as four such lines.
+    """
+    lines = []
+    inside, seen = False, False
+    for line in ptx.split("\n"):
+        word = line.strip()
+        if word in {"// begin inline asm", "// end inline asm"}:
+            inside, seen = word == "// begin inline asm", False
+        is_place = inside and word.startswith(".loc")
+        lines.append("" if is_place and seen else line)
+        seen = seen or is_place
+    return "\n".join(lines)
 
 
 def _spell(parameter: re.Match[str]) -> str:

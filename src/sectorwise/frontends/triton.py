@@ -10,11 +10,13 @@ import re
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sectorwise.errors import ArgumentError, CompileError, MissingToolError, SectorwiseError
 from sectorwise.frontends.base import Compilation
 from sectorwise.frontends.objects import ObjectCompilation, ObjectLaunch
+from sectorwise.frontends.ptx import correct_lines
 from sectorwise.launch.config import BufferArgument, Contents, LaunchConfig, PointerArgument, ScalarArgument
 from sectorwise.launch.dtypes import ELEMENT_TYPES
 from sectorwise.launch.sharing import share_buffers
@@ -22,7 +24,7 @@ from sectorwise.launch.sharing import share_buffers
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-TESTED_VERSIONS: Final = ("3.8.0", "3.9.0")
+TESTED_VERSIONS: Final = ("3.5.0", "3.8.0", "3.9.0")
 _INSTALL = "pip install 'sectorwise[triton]' brings it; no GPU is needed"
 _TRITON_NAMES = {
     "f64": "fp64",
@@ -33,6 +35,7 @@ _TRITON_NAMES = {
 }
 _NAMES = {name: dtype for dtype, name in _TRITON_NAMES.items()} | {"i1": "u8", "u1": "u8"}
 _REQUIRED_THREADS = re.compile(r"\.reqntid\s+(\d+)")
+_FILE = re.compile(r'^\s*\.file\s+\d+\s+"([^"]*)"(?:\s+"([^"]*)")?', re.MULTILINE)
 _ALIGNED_ADDRESS = 1 << 20
 
 
@@ -138,8 +141,13 @@ def _list_variants(kernel: Any, launch: ObjectLaunch) -> Iterator[tuple[str | No
         yield None, *_unwrap(kernel, launch, dict(launch.named))
     for number in chosen:
         settings = configs[number].all_kwargs()
-        label = ", ".join(f"{name}={value}" for name, value in settings.items() if value is not None)
-        yield f"config {number}: {label}", *_unwrap(kernel.fn, launch, {**launch.named, **settings})
+        yield describe_config(configs[number], number), *_unwrap(kernel.fn, launch, {**launch.named, **settings})
+
+
+def describe_config(config: Any, number: int | None) -> str:  # noqa: ANN401 - Triton's own type
+    """`config 1: BLOCK=256, num_warps=2`; None for one that the kernel's author did not list."""
+    settings = ", ".join(f"{name}={value}" for name, value in config.all_kwargs().items() if value is not None)
+    return f"config{'' if number is None else f' {number}'}: {settings}"
 
 
 def _unwrap(kernel: Any, launch: ObjectLaunch, named: dict[str, object]) -> tuple[Any, dict[str, object]]:  # noqa: ANN401
@@ -174,7 +182,7 @@ def _compile(function: Any, launch: ObjectLaunch) -> tuple[Any, Mapping[str, obj
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Triton's news of coming versions are not about this kernel
-            compiled = function.warmup(*positional, grid=(1,), **named)
+            compiled = _warm_up(function, positional, named)
             *_, binder = function.device_caches[_current_device()]
             bound, *_ = binder(*positional, debug=False, **named)
     except SectorwiseError:
@@ -184,6 +192,26 @@ def _compile(function: Any, launch: ObjectLaunch) -> tuple[Any, Mapping[str, obj
     except Exception as error:  # noqa: BLE001 - Triton's compiler raises many kinds, none of them documented
         raise CompileError(f"{where}: {type(error).__name__}: {error}") from None
     return compiled, bound
+
+
+def _warm_up(function: Any, positional: list[object], named: dict[str, object]) -> Any:  # noqa: ANN401 - as above
+    """Compile, or take what Triton kept; it keeps code by the text of a kernel, whichever file that stood in."""
+    compiled = function.warmup(*positional, grid=(1,), **named)
+    if _is_of_file(compiled.asm["ptx"], function.fn.__code__.co_filename):
+        return compiled
+    from triton import knobs
+
+    in_memory, *_ = function.device_caches[_current_device()]
+    in_memory.clear()
+    with knobs.compilation.scope():
+        knobs.compilation.always_compile = True
+        return function.warmup(*positional, grid=(1,), **named)
+
+
+def _is_of_file(ptx: str, file: str) -> bool:
+    """Whether the places in PTX are of this file, or there are none."""
+    named = [Path(folder) / name for folder, name in _FILE.findall(ptx)]
+    return not named or Path(file).absolute() in [each.absolute() for each in named]
 
 
 def _assemble(function: Any, compiled: Any) -> bytes:  # noqa: ANN401 - Triton's types
@@ -198,22 +226,6 @@ def _assemble(function: Any, compiled: Any) -> bytes:  # noqa: ANN401 - Triton's
         *_, backend, _ = function.device_caches[_current_device()]
         cubin = backend.make_cubin(corrected, {}, compiled.metadata, backend.target.arch)
     return cubin
-
-
-def correct_lines(ptx: str) -> str:
-    """Return PTX whose inline assembly has one place, that of its first line."""
-    lines = []
-    inside, seen = False, False
-    for line in ptx.split("\n"):
-        word = line.strip()
-        if word in {"// begin inline asm", "// end inline asm"}:
-            inside, seen = word == "// begin inline asm", False
-        elif inside and word.startswith(".loc"):
-            if seen:
-                continue
-            seen = True
-        lines.append(line)
-    return "\n".join(lines)
 
 
 def _current_device() -> int:

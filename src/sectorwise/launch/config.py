@@ -54,8 +54,9 @@ class BufferArgument:
     """A device array of `count` elements; `dtype` is one of f64 f32 f16 bf16 i64 i32 i16 i8 u64 u32 u16 u8.
 
     `shape` is that of a matrix or a higher array (rows last to change), None for a plain buffer: Numba's and CuPy's
-    arrays pass it to the kernel. The first `skip` elements lie before the address that is passed: they are what a view
-    of an array has before it, back to where its memory is aligned as a buffer's.
+    arrays pass it to the kernel. `strides`, in elements, are given where the array is not contiguous. The first `skip`
+    elements lie before the address that is passed. The first `before` and the last `behind` elements are not the
+    array's own: they are around a view, in the memory that was allocated, where a kernel may read without fault.
     """
 
     dtype: str
@@ -65,11 +66,14 @@ class BufferArgument:
     span: Span | None = field(default=None, compare=False)
     shape: tuple[int, ...] | None = None
     skip: int = 0
+    before: int = 0
+    behind: int = 0
+    strides: tuple[int, ...] | None = None
 
     @property
     def passed(self) -> int:
-        """How many elements lie from the address on that is passed."""
-        return self.count - self.skip
+        """How many elements the array itself has, from the first to the last; gaps count as well."""
+        return self.count - self.before - self.behind
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,8 @@ def format_argument(argument: Argument) -> str:
 def _format_value(argument: Argument) -> str:
     match argument:
         case BufferArgument():
-            size = argument.passed if argument.shape is None else ", ".join(map(str, argument.shape))
+            sizes = (argument.passed,) if argument.shape is None or argument.strides else argument.shape
+            size = ", ".join(map(str, sizes))
             return f"{argument.dtype}[{size}]{_format_contents(argument.contents)}"
         case ScalarArgument():
             number = repr(argument.value)

@@ -20,13 +20,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Range:
-    """The memory of argument number `place`: its array, from `start` to before `end`."""
+    """The memory of argument number `place`: its array from `start` to before `end`, with what is around `own`."""
 
     place: int
     buffer: BufferArgument
     array: npt.NDArray[np.generic]
     start: int
     end: int
+
+    @property
+    def own(self) -> tuple[int, int]:
+        """From where to before where the elements of the argument itself lie."""
+        size_bytes = self.array.itemsize
+        return self.start + self.buffer.before * size_bytes, self.end - self.buffer.behind * size_bytes
 
 
 def share_buffers(arguments: Sequence[Argument]) -> tuple[Argument, ...]:
@@ -62,25 +68,29 @@ def _group(ranges: list[_Range]) -> list[list[_Range]]:
     """Those that overlap, directly or by way of others; the one that begins first, the largest of such, comes first."""
     groups: list[list[_Range]] = []
     end = 0
-    for each in sorted(ranges, key=lambda found: (found.start, -found.end, found.place)):
-        if groups and each.start < end:
+    for each in sorted(ranges, key=lambda found: (found.own[0], -found.own[1], found.place)):
+        if groups and each.own[0] < end:
             groups[-1].append(each)
-            end = max(end, each.end)
+            end = max(end, each.own[1])
         else:
             groups.append([each])
-            end = each.end
+            end = each.own[1]
     return groups
 
 
 def _widen(group: list[_Range]) -> BufferArgument:
     """The first of a group, with the memory of all."""
     holder = group[0]
-    end = max(each.end for each in group)
-    if end == holder.end:
-        return holder.buffer
-    count, odd_bytes = divmod(end - holder.start, holder.array.itemsize)
-    if odd_bytes:
+    end, own_end = max(each.end for each in group), max(each.own[1] for each in group)
+    size_bytes = holder.array.itemsize
+    count = (end - holder.start) // size_bytes
+    if holder.start + count * size_bytes < own_end:
         names = " and ".join(str(each.buffer.name) for each in group)
         raise ArgumentError(f"arguments {names} overlap in memory, in parts of elements: pass copies")
+    behind = (end - own_end) // size_bytes
+    if end == holder.end and behind == holder.buffer.behind:
+        return holder.buffer
     array = view_memory(holder.array, holder.start, count, *(each.array for each in group))
-    return replace(holder.buffer, count=count, contents=Contents("array", array=array), shape=None)
+    return replace(
+        holder.buffer, count=count, contents=Contents("array", array=array), shape=None, strides=None, behind=behind
+    )

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     from sectorwise.launch.config import Argument
 
 _NOTATION: Final = re.compile(r"[a-z]+\d*\s*[\[(].*", re.DOTALL)
+_NEIGHBOURS_BYTES: Final = 4 << 20
+"""How much of the memory around a view comes along, on either side: a multiple of `ALIGNMENT_BYTES`."""
+
+_LINE_BYTES: Final = 128
+"""What requests to memory are counted in: two views at the same place of a line, and else alike, count the same."""
+
 _NUMPY_NAMES: Final = LONG_NAMES | {"bool": "u8"}
 
 
@@ -78,13 +84,32 @@ def read_value(value: object, name: str | None = None) -> object:
 
 
 def describe_value(value: object) -> str:
-    """What of a Python value decides how a launch of it runs, contents of arrays apart: shape, type, number."""
+    """What of a Python value decides how a launch of it runs, contents of arrays apart: shape, type, number.
+
+    Of a view also where in a line it begins, and whether as much memory as its own lies behind it, or how much less:
+    a kernel that reads on leaves the memory in the last of several views alone.
+    """
     shape = getattr(value, "shape", None)
-    if shape is not None and hasattr(value, "dtype"):
-        strides = value.stride() if hasattr(value, "stride") else getattr(value, "strides", None)
-        skipped = _find_begin(value) % ALIGNMENT_BYTES
-        return f"{value.dtype}{tuple(shape)} {strides} {skipped}"
-    return repr(value)
+    if shape is None or not hasattr(value, "dtype"):
+        return repr(value)
+    strides = value.stride() if hasattr(value, "stride") else getattr(value, "strides", None)
+    begin, own_bytes, room_bytes = _measure_view(value, strides)
+    return f"{value.dtype}{tuple(shape)} {strides} {begin % _LINE_BYTES} {min(own_bytes, room_bytes)}"
+
+
+def _measure_view(value: Any, strides: Any) -> tuple[int, int, int]:  # noqa: ANN401 - as `_find_begin` takes
+    """Where a view begins in the memory that was allocated, how long it is, and how much lies behind: bytes."""
+    begin = _find_begin(value)
+    if hasattr(value, "untyped_storage"):
+        high, size_bytes = int(value.untyped_storage().nbytes()), int(value.dtype.itemsize)
+    elif hasattr(value, "__array_interface__"):
+        low, end = _find_memory(value)
+        high, size_bytes = end - low, 1  # NumPy's strides are bytes
+    else:
+        return begin, 0, 0
+    steps = [(size - 1) * step * size_bytes for size, step in zip(value.shape, strides or (), strict=False) if size]
+    own_bytes = sum(max(each, 0) for each in steps) + int(value.dtype.itemsize)
+    return begin, own_bytes, max(high - begin - own_bytes, 0)
 
 
 def _read_notation(text: str, name: str | None) -> Argument:
@@ -103,29 +128,54 @@ def _read_numpy(value: Any, name: str | None) -> object:  # noqa: ANN401 - an ar
 
 
 def _read_array(
-    array: npt.NDArray[np.generic], dtype: str, name: str | None, begin: int | None = None, end: int = 0
+    array: npt.NDArray[np.generic], dtype: str, name: str | None, memory: tuple[int, int] | None = None
 ) -> BufferArgument:
     """An array's elements in memory, from the first to the last: of a view with gaps, the gaps as well.
 
-    A view that begins `begin` bytes inside the memory that was allocated is not aligned as a buffer is: the elements
-    before it come along, back to where a buffer could begin. Those after it come along to byte `end` of that memory.
+    `memory` are the addresses between which memory was allocated that the array lies in. What is there before and
+    behind a view comes along, as kernels may read it; of much, `_NEIGHBOURS_BYTES` on either side. So a view is aligned
+    as it is on a GPU.
     """
     if any(step < 0 for step in array.strides):
         raise ArgumentError(f"argument {name or ''}: an array that lies backwards cannot be passed: copy it first")
-    start = array.__array_interface__["data"][0]
-    begin = _find_begin(array) if begin is None else begin
-    skip, odd_bytes = divmod(begin % ALIGNMENT_BYTES, array.itemsize)
+    if array.size == 0:
+        raise ArgumentError(f"argument {name or ''}: an array without elements cannot be passed")
+    start: int = array.__array_interface__["data"][0]
+    low, high = _find_memory(array) if memory is None else memory
+    begin = start - low
+    near = begin if begin <= _NEIGHBOURS_BYTES else _NEIGHBOURS_BYTES + begin % ALIGNMENT_BYTES
+    skip, odd_bytes = divmod(near, array.itemsize)
     if odd_bytes:
         message = f"an array that begins {begin} bytes inside another one, no multiple of its {array.itemsize}"
         raise ArgumentError(f"argument {name or ''}: {message}, cannot be passed: pass a copy")
     steps = [step // array.itemsize for step in array.strides]
     count = 1 + sum((size - 1) * step for size, step in zip(array.shape, steps, strict=True))
-    if array.size == 0:
-        raise ArgumentError(f"argument {name or ''}: an array without elements cannot be passed")
-    count = max(count, (end - begin) // array.itemsize)
-    flat = view_memory(array, start - skip * array.itemsize, skip + count)
-    shape = array.shape if array.flags.c_contiguous and array.ndim > 1 else None
-    return BufferArgument(dtype, skip + count, Contents("array", array=flat), name, shape=shape, skip=skip)
+    behind = min(max(high - start - count * array.itemsize, 0), _NEIGHBOURS_BYTES) // array.itemsize
+    flat = view_memory(array, start - skip * array.itemsize, skip + count + behind)
+    is_plain = array.flags.c_contiguous
+    return BufferArgument(
+        dtype,
+        flat.size,
+        Contents("array", array=flat),
+        name,
+        shape=None if is_plain and array.ndim <= 1 else array.shape,
+        skip=skip,
+        before=skip,
+        behind=behind,
+        strides=None if is_plain else tuple(steps),
+    )
+
+
+def _find_memory(array: npt.NDArray[np.generic]) -> tuple[int, int]:
+    """Return the addresses between which memory was allocated for an array, or for what it is a view of."""
+    import numpy as np
+
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    start: int = owner.__array_interface__["data"][0]
+    spans = [(size - 1) * step for size, step in zip(owner.shape, owner.strides, strict=True) if size]
+    return start + sum(min(each, 0) for each in spans), start + sum(max(each, 0) for each in spans) + owner.itemsize
 
 
 def _find_begin(value: Any) -> int:  # noqa: ANN401 - an array, a tensor, or what is like one
@@ -138,10 +188,7 @@ def _find_begin(value: Any) -> int:  # noqa: ANN401 - an array, a tensor, or wha
         return int(value.data_ptr() - value.untyped_storage().data_ptr())
     if not isinstance(value, np.ndarray):
         return 0
-    owner = value
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    return int(value.__array_interface__["data"][0] - owner.__array_interface__["data"][0])
+    return int(value.__array_interface__["data"][0] - _find_memory(value)[0])
 
 
 def _read_tensor(tensor: Any, name: str | None) -> BufferArgument:  # noqa: ANN401 - PyTorch's own type
@@ -154,13 +201,12 @@ def _read_tensor(tensor: Any, name: str | None) -> BufferArgument:  # noqa: ANN4
     if place.type != "cpu":
         raise ArgumentError(f"argument {name or ''}: a tensor on {place} cannot be read: pass it on the CPU")
     plain = tensor.detach()
-    begin = _find_begin(tensor)
     # NumPy has no bfloat16: its bits are passed as 16-bit words.
     plain = plain.view(sys.modules["torch"].int16) if dtype == "bf16" else plain
     array = plain.numpy()
-    # Elements that lie on one another (`expand`) say nothing of the memory: kernels go on with strides of their own.
-    end = tensor.untyped_storage().nbytes() if 0 in tensor.stride() else 0
-    return _read_array(array.view("u2") if dtype == "bf16" else array, dtype, name, begin, end)
+    storage = tensor.untyped_storage()
+    low = array.__array_interface__["data"][0] - _find_begin(tensor)
+    return _read_array(array.view("u2") if dtype == "bf16" else array, dtype, name, (low, low + storage.nbytes()))
 
 
 def _read_memory(wrapper: Any, name: str | None) -> BufferArgument:  # noqa: ANN401 - any class with PyTorch's memory

@@ -138,6 +138,9 @@ def _branch(batch: Batch, frame: Frame, window: Window, instruction: Instruction
     if instruction.has("ANY"):
         # BRA.U.ANY takes all lanes along where one of them is to go.
         taken = np.where(taken != 0, frame.masks, np.uint32(0))
+    elif instruction.has("U"):
+        # BRA.U goes where all lanes are to go, and none where one is not (measured: tests/machine/test_branches.py).
+        taken = np.where(taken == frame.masks, taken, np.uint32(0))
     target = next((operand for operand in instruction.operands if isinstance(operand, Target)), None)
     place = None if target is None or target.offset is None else batch.tally.program.index_of_offset.get(target.offset)
     if place is None:

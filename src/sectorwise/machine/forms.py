@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sectorwise.binary.ir import TRUE_PREDICATE
+from sectorwise.binary.ir import TRUE_PREDICATE, Predicate
 from sectorwise.counting.request import Access, Operation, Space
 
 if TYPE_CHECKING:
@@ -82,5 +82,12 @@ def access_of(instruction: Instruction) -> Access | None:
         matrices = next((int(name) for name in modifiers if name in ("2", "4")), 1)
         return Access(space, operation, _MATRIX_ROW_BYTES, instruction.opcode, modifiers, matrices)
     width = next((_WIDTHS[name] for name in modifiers if name in _WIDTHS), 4)
-    negated = instruction.guard.negate if instruction.guard and operation is Operation.ASYNC_COPY else None
-    return Access(space, operation, width, instruction.opcode, modifiers, guard_negated=negated)
+    if operation is not Operation.ASYNC_COPY:
+        return Access(space, operation, width, instruction.opcode, modifiers)
+    guard = instruction.guard
+    negated = guard.negate if guard is not None and guard.index == 0 else None
+    # Predicate 0 itself is what the profiler misreads (docs/counting-rules.md, "Predicates of copies around L1").
+    predicate = next((operand for operand in instruction.operands if isinstance(operand, Predicate)), None)
+    is_misread = "BYPASS" in modifiers and "ZFILL" not in modifiers
+    taken = predicate.negate if predicate is not None and predicate.index == 0 and is_misread else None
+    return Access(space, operation, width, instruction.opcode, modifiers, guard_negated=negated, taken_to_read=taken)

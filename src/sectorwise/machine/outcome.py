@@ -9,6 +9,7 @@ import numpy as np
 
 from sectorwise.machine.encounters import explain_encounters
 from sectorwise.machine.execution import Certainty, Execution, Fault, Limitation
+from sectorwise.machine.products import list_product_sites
 from sectorwise.machine.reasons import explain_unknown
 from sectorwise.machine.sites import close_site, judge_doubts
 
@@ -33,6 +34,8 @@ def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) 
         # As the profiler, which lists no instruction whose lanes were predicated off in every warp that issued it.
         if counter.lanes or counter.unknown or counter.sums.any()
     )
+    products = list_product_sites(kernel, tally.issued, is_sampled=sampling is not None)
+    sites = tuple(sorted((*sites, *products), key=lambda site: site.instruction))
     said = dict(tally.limitations)
     for index in sorted(tally.unknown_conditions):
         because = explain_unknown(kernel, index, tally.origins)

@@ -75,9 +75,10 @@ HINTS = frozenset({"YIELD", "NANOSLEEP", "PREEXIT"})
 
 _TENSOR_MEMORY = "tensor memory is not followed"
 _TENSOR_CORES = "what tensor cores read of shared memory is neither computed nor counted"
+_WARPGROUP_PRODUCT = "what tensor cores read of shared memory is counted by its size, not computed"
 # What is known of opcodes that are not executed.
 _NOT_EXECUTED = {
-    **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA", "BGMMA"), _TENSOR_CORES),
+    **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA", "BGMMA"), _WARPGROUP_PRODUCT),
     **dict.fromkeys(("UTCHMMA", "UTCIMMA", "UTCQMMA", "UTCOMMA", "UTCCP"), _TENSOR_CORES),
     **dict.fromkeys(("LDTM", "STTM", "UTCSHIFT", "UTCATOMSWS"), _TENSOR_MEMORY),
 }

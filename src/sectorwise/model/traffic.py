@@ -319,7 +319,7 @@ def _cap_reads(parts: _Parts, dram_read: Mapping[int, float], reached: Mapping[i
         first, last = each.base // LINE_BYTES, (each.base + each.size_bytes) // LINE_BYTES
         inside = np.unique(lines.instruction[(lines.line >= first) & (lines.line <= last)]).tolist()
         owner |= dict.fromkeys(inside, number)
-    sectors = {number: each.size_bytes / SECTOR_BYTES for number, each in enumerate(parts.bound.allocations)}
+    sectors = {number: each.own_bytes / SECTOR_BYTES for number, each in enumerate(parts.bound.allocations)}
     passing = sum(
         min(sum(value for i, value in dram_read.items() if owner.get(i) == number), size)
         for number, size in sectors.items()
@@ -382,7 +382,7 @@ def _size_written(parts: _Parts) -> float:
         for each in parts.bound.allocations
         if ((written >= each.base // LINE_BYTES) & (written <= (each.base + each.size_bytes) // LINE_BYTES)).any()
     ]
-    return float(sum(each.size_bytes for each in owners)) if owners else float("inf")
+    return float(sum(each.own_bytes for each in owners)) if owners else float("inf")
 
 
 def _describe_site(site: Site, parts: _Parts, flow: Flow) -> SiteTraffic:

@@ -123,6 +123,9 @@ def read_ending(port: LlvmPort, step: Step) -> Ending:
             return Ending(_taken_apart(port, instruction, taken))
         case "BRA" if instruction.has("ANY"):
             raise UnsupportedError(instruction.text)
+        case "BRA" if instruction.has("U"):
+            together = emitter.pure(f"icmp eq i32 {taken}, {port.group}")
+            return Ending(emitter.pure(f"select i1 {together}, i32 {taken}, i32 0"))
         case opcode if opcode in ASYNCHRONOUS:
             raise UnsupportedError(instruction.text)
         case "BSYNC":
