@@ -36,8 +36,9 @@ _MEASURED: Final = """
 580.159.04, 30 November 2026), with the same whole numbers in their buffers and zeros for floats: of 8,722 memory
 instructions all numbers of the source view equal those counted here, but for the sectors of 20 copies of
 `mm_kernel_general` and `bmm_kernel`, which the profiler counts otherwise in each run
-([counting-rules.md](counting-rules.md), "Predicates of copies around L1"). Two things were learned there: `topk_stage1_kernel` branches by `BRA.U`, which had
-been taken for a branch that parts lanes, and copies that fill zeros count twice."""
+([counting-rules.md](counting-rules.md), "Predicates of copies around L1"). Two things were learned there:
+`topk_stage1_kernel` branches by `BRA.U`, which had been taken for a branch that parts lanes, and copies that fill zeros
+count twice."""
 DEVICE: Final = "h200"
 Row = dict[str, Any]
 

@@ -20,7 +20,7 @@ Json = dict[str, Any]
 
 BEGIN: Final = "<!-- written by tools/write_verified.py from tests/verify/h200.json -->"
 END: Final = "<!-- end of what is written -->"
-_HEAD: Final = """| kernels | launches | instructions | equal | not equal | buffers |
+_HEAD: Final = """| kernels | launches | instructions | numbers equal | not equal | buffers and variables |
 |---|---|---|---|---|---|"""
 _SHOWN: Final = ("noise", "inexact", "different")
 _WORDS: Final = {"noise": "noise", "inexact": "not exact", "different": "wrong"}

@@ -6,14 +6,7 @@ import pytest
 
 from sectorwise.machine.execution import Certainty
 from tests.measured.compare import analyze_row, list_counted, list_counted_totals, list_measured, list_measured_totals
-from tests.measured.rows import (
-    EXACT_TOTALS,
-    FURTHER_ROWS,
-    PIPE_TOTALS,
-    Row,
-    list_exact_rows,
-    list_further_rows,
-)
+from tests.measured.rows import EXACT_TOTALS, FURTHER_ROWS, PIPE_TOTALS, Row, list_exact_rows, list_further_rows
 
 ROWS = list_exact_rows()
 FURTHER = list_further_rows()

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sectorwise.analysis.verification import Verdict, View
+from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.execution import Certainty
 from sectorwise.verify.compare import compare_launch, judge, pair_sites
 from sectorwise.verify.counters import SITE_COUNTERS, TOTAL_COUNTERS, Noise
+from sectorwise.verify.reports import make_site
 from tests.measured.compare import analyze_row
 from tests.measured.rows import EXACT_TOTALS, PIPE_TOTALS, SITE_COUNTS
 from tests.verify.rows import find_row, make_launch
@@ -131,6 +133,15 @@ def test_sectors_that_the_profiler_loses_of_some_copies_are_noise(predicate: str
         ("sectors", -16, verdict),
         ("l2_theoretical_sectors", -16, verdict),
     ]
+
+
+def test_products_of_tensor_cores_are_instructions_of_a_report() -> None:
+    """The profiler lists them with the passes that their operands take; else ours would have no partner."""
+    counts = {"executed": 32, "wavefronts": 1024, "wavefronts_ideal": 1024}
+    site = make_site("HGMMA.64x64x16.F32 R24, gdesc[UR8].tnspB, R24", counts, 0x1600, None)
+    assert site is not None
+    assert (site.space, site.operation, site.wavefronts) == (Space.SHARED, Operation.MATRIX_LOAD, 1024)
+    assert make_site("HMMA.16816.F32 R24, R4, R8, R24", {"executed": 32}, 0, None) is None
 
 
 def test_an_instruction_that_only_the_profiler_lists_fails() -> None:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from sectorwise.analysis.profile import ProfiledText
 from sectorwise.analyze import analyze
 from sectorwise.binary.cubin import read_cubin
+from sectorwise.cli.verify import find_profiled_launches
 from sectorwise.frontends.report import find_cubins
 from sectorwise.machine.execution import Engine, ExecutionOptions
 from sectorwise.verify.codes import find_difference
@@ -160,6 +162,39 @@ def test_a_source_without_launches_is_told_those_of_the_report(capsys: pytest.Ca
         f"  --launch '{name}<<<(4, 4), (32, 8)>>>(f32[count], f32[count], i32(value))'"
         for name in ("transpose_tile", "transpose_padded")
     ]
+
+
+COMMENTS = """
+// sectorwise: launch transpose_tile<<<(4, 4), (32, 8)>>>(f32[128*128], f32[128*128], i32(128))
+// sectorwise: launch another<<<(4, 4), (32, 8)>>>(f32[128*128])
+// sectorwise: launch transpose_padded<<<(4, 4), (32, 8)>>>(f32[128*128], f32[128*128], i32(128))
+"""
+
+
+def test_a_report_is_verified_with_the_launches_that_its_source_names(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The text lies beside the report; what it launches of kernels that were not profiled is left out."""
+    report, source = tmp_path / "t.ncu-rep", tmp_path / "transpose.cu"
+    report.write_bytes(report_of("transpose").read_bytes())
+    source.write_text((FOLDER / "transpose.cu").read_text() + COMMENTS)
+    outcome = run(capsys, "verify", report, "--format", "json")
+    assert (outcome.code, outcome.err) == (0, "")
+    document = json.loads(outcome.out)
+    assert [kernel["name"] for kernel in document["kernels"]] == ["transpose_tile", "transpose_padded"]
+    (note,) = document["notes"]
+    assert note.startswith("the launches are those of the comments of /transpose.cu, read from ")
+    assert note.endswith("transpose.cu")
+    source.write_text((FOLDER / "transpose.cu").read_text())
+    assert run(capsys, "verify", report).code == 2
+
+
+def test_comments_of_a_python_file_launch_nothing_of_a_report() -> None:
+    profile = read_report(report_of("transpose"))
+    text = ProfiledText(tuple(COMMENTS.replace("//", "#").splitlines()), None)
+    texts = {"kernels.py": text, "kernels.cu": text}
+    found = {name: find_profiled_launches(replace(profile, texts=texts), name) for name in texts}
+    assert [len(launches) for launches in found.values()] == [0, 2]
 
 
 def test_of_one_kernel_its_launches_alone_are_told(capsys: pytest.CaptureFixture[str]) -> None:

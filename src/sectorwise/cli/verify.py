@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json as plain_json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from sectorwise.analyze import analyze
+from sectorwise.binary.names import read_kernel_name
 from sectorwise.cli import options
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.cli.progress import show_progress
@@ -27,7 +29,9 @@ from sectorwise.verify.sketches import sketch_launches
 
 if TYPE_CHECKING:
     from sectorwise.analysis.data import Analysis
+    from sectorwise.analysis.profile import Profile
     from sectorwise.analysis.verification import Verification
+    from sectorwise.launch.config import LaunchConfig
 
 EXIT_DIFFERENT: Final = 1
 _MOST_SKETCHES: Final = 20
@@ -91,14 +95,16 @@ def verify(
         )
     if keep_report is not None:
         _check_kept(keep_report)
-    if report is not None and not (notations or files):
-        require_launches(source, report, kernel)
+    launches: tuple[str | Path | LaunchConfig, ...] = (*notations, *files)
+    notes: tuple[str, ...] = ()
+    if report is not None and not launches:
+        launches, notes = find_commented_launches(source, report, kernel)
 
     def run(identifier: str) -> Analysis:
         with show_progress("executing") as progress:
             return analyze(
                 source,
-                (*notations, *files) or None,
+                launches or None,
                 device=identifier,
                 kernel=kernel,
                 macros=macros,
@@ -110,6 +116,7 @@ def verify(
 
     if report is not None:
         result = verify_report(run, report, device)
+        result = replace(result, notes=(*notes, *result.notes))
     else:
         result = verify_here(run, device=device, ncu=ncu, keep_report=keep_report, outputs=outputs)
     write_text(_FORMAT[form](result, describe_page(sys.stdout) if output is None else Page()), output)
@@ -125,18 +132,27 @@ def _check_kept(path: Path) -> None:
         raise ArgumentError(f"--keep-report {path}: there is no folder {path.parent}")
 
 
-def require_launches(source: Path, report: Path, kernel: str | None) -> None:
-    """Raise where no comment of the source says what was launched, with the report's launches to be filled in.
+def find_commented_launches(
+    source: Path, report: Path, kernel: str | None
+) -> tuple[tuple[LaunchConfig, ...], tuple[str, ...]]:
+    """The launches that comments tell of texts that belong to the report, and a note of where; none if the source does.
 
     `kernel` is the one of which launches are wanted; None: of all.
 
     Raises:
-        LaunchError: the text has a line for each kernel and shape, without what only the program knew.
+        LaunchError: no comment says what was launched; the text has a line for each kernel and shape to be filled in.
     """
     outline = choose_frontend(source).outline(source)
     if outline.text is not None and find_launches(outline.text, source.name, source.parent):
-        return
-    sketches = sketch_launches(read_apart(report), outline.kernels)
+        return (), ()
+    profile = read_apart(report)
+    if source == report:
+        for name, text in profile.texts.items():
+            found = find_profiled_launches(profile, name)
+            if found:
+                place = "which the report holds" if text.found_at is None else f"read from {text.found_at}"
+                return found, (f"the launches are those of the comments of {name}, {place}",)
+    sketches = sketch_launches(profile, outline.kernels)
     wanted = [sketch for sketch in sketches if kernel in {None, sketch.partition("<<<")[0]}] or sketches
     written = "".join(f"\n  --launch '{sketch}'" for sketch in wanted[:_MOST_SKETCHES])
     if len(wanted) > _MOST_SKETCHES:
@@ -145,6 +161,15 @@ def require_launches(source: Path, report: Path, kernel: str | None) -> None:
         f"{report}: say what the launches were given; counts, values and contents of buffers that decide addresses or "
         f"branches are for you to fill in:{written}"
     )
+
+
+def find_profiled_launches(profile: Profile, name: str) -> tuple[LaunchConfig, ...]:
+    """The launches of a text's comments that are of kernels in the report; Python's need their file's front end."""
+    if name.endswith(".py"):
+        return ()
+    kernels = {read_kernel_name(launch.symbol).readable for launch in profile.launches}
+    found = find_launches("\n".join(profile.texts[name].lines), name)
+    return tuple(launch for launch in found if launch.kernel in kernels)
 
 
 def render_json(verification: Verification) -> str:

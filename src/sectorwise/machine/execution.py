@@ -87,9 +87,8 @@ class Site:
     sectors_hardware: int = 0
     """Sectors as the L1 pipe counts them; copies around L1 differ from `sectors`, the source view's."""
     silent: int = 0
-    """Of `executed`, those with no active lane, as far as that is known: the pipe sees no request of them.
-
-    Nor does it of a copy all of whose lanes fill zeros."""
+    """Of `executed`, those with no active lane, and copies that only fill zeros, as far as that is known: the pipe sees
+    no request of them."""
     patterns: tuple[Pattern, ...] = field(default=(), compare=False, repr=False)
     """The dearest distinct patterns, and the first among equals; not all where there are many."""
     first: FirstRequest | None = field(default=None, compare=False, repr=False)

@@ -35,17 +35,24 @@ def list_product_sites(kernel: Kernel, issued: npt.NDArray[np.int64], *, is_samp
     found = []
     for instruction in kernel.instructions:
         executed = int(issued[instruction.index])
-        read_bytes = count_operand_bytes(instruction)
-        if not executed or not read_bytes:
+        access = product_access_of(instruction)
+        if not executed or access is None:
             continue
-        passes = executed * read_bytes // (_WARPS * _PASS_BYTES)
-        width_bytes = read_bytes // (_WARPS * 32)
-        access = Access(Space.SHARED, Operation.MATRIX_LOAD, width_bytes, instruction.opcode, instruction.modifiers)
+        passes = executed * count_operand_bytes(instruction) // (_WARPS * _PASS_BYTES)
         certainty = Certainty.SAMPLED if is_sampled else Certainty.EXACT
         if instruction.has("SP"):  # not measured
             certainty = Certainty.MODELLED
         found.append(Site(instruction.index, access, executed, 32 * executed, 0, 0, 0, passes, passes, 0, 0, certainty))
     return found
+
+
+def product_access_of(instruction: Instruction) -> Access | None:
+    """The access of a product, None for other instructions: its width is the lane's share of what it reads."""
+    read_bytes = count_operand_bytes(instruction)
+    if not read_bytes:
+        return None
+    width_bytes = read_bytes // (_WARPS * 32)
+    return Access(Space.SHARED, Operation.MATRIX_LOAD, width_bytes, instruction.opcode, instruction.modifiers)
 
 
 def count_operand_bytes(instruction: Instruction) -> int:

@@ -57,8 +57,8 @@ def check_build(kernel: KernelAnalysis, launch: ProfiledLaunch, source: str) -> 
     there = found.theirs or "the end of the code"
     raise ReportError(
         f"{source} is of another build of {kernel.name}: instruction {found.index} at 0x{found.offset_bytes:04x} is\n"
-        f"  {there}\nin the report, and\n  {here}\nhere. Verify the cubin that was profiled (verify takes them), "
-        "or compile with the options and the compiler of the profiled program"
+        f"  {there}\nin the report, and\n  {here}\nhere. Verify the report itself, with the same launches: it "
+        "carries the code that was profiled. Or compile with the options and the compiler of the profiled program"
     )
 
 

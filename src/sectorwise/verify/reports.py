@@ -18,6 +18,7 @@ from sectorwise.binary.ir import Instruction, Location
 from sectorwise.binary.parser import parse_statement
 from sectorwise.errors import ArgumentError, MissingToolError, ReportError
 from sectorwise.machine.forms import access_of
+from sectorwise.machine.products import product_access_of
 from sectorwise.source import make_source, read_source, shorten_path
 from sectorwise.verify.counters import SITE_COUNTERS, TIME_METRIC, TOTAL_COUNTERS
 
@@ -203,7 +204,7 @@ def make_site(
         control=read_control(0),
         location=location,
     )
-    access = access_of(instruction)
+    access = access_of(instruction) or product_access_of(instruction)
     if access is None:
         return None
     return ProfiledSite(
