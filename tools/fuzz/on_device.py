@@ -141,10 +141,15 @@ def _gather(paths: list[Path], gathered: Gathered, until: float) -> list[Path]:
     process = context.Process(target=_run_files, args=(paths, results, until))
     process.start()
     left = list(paths)
+    waited_s = 0
     while True:
         try:
-            kind, name, value = results.get(timeout=LONGEST_S)
+            kind, name, value = results.get(timeout=1)
+            waited_s = 0
         except queue.Empty:
+            waited_s += 1
+            if process.is_alive() and waited_s < LONGEST_S:
+                continue
             print(f"{left[0].name}: stopped behind {len(gathered.files.get(left[0].stem, {}))} kernels", flush=True)
             process.kill()
             process.join()

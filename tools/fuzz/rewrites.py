@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.elf import read_elf
+from tools.fuzz.catalogue.families import choose_character
 from tools.fuzz.stream import Stream
 
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 _INSTRUCTION_BYTES = 16
 _OWN_STREAM = 0x52455752
+_EXCHANGING = ("atomics", "memory")
+"""Characters whose threads own places in memory: were those computed otherwise, threads would race for them."""
+
+_HARMLESS = ("ATOM", "LDG", "LDGSTS", "REDG", "STG", "VOTEU")
+"""Opcodes whose results are no part of the address of such a place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +51,9 @@ def rewrite(cubin: bytes, kernels: Mapping[str, Kernel], seeds: Mapping[str, int
     for name, seed in seeds.items():
         section = _find_code(image, name)
         stream = Stream(seed ^ _OWN_STREAM)
+        keeps_places = choose_character(seed) in _EXCHANGING
         for instruction in kernels[name].instructions:
-            rule = _choose_rule(stream, instruction)
+            rule = _choose_rule(stream, instruction, keeps_places=keeps_places)
             if rule is None or instruction.offset >= section.size_bytes:
                 continue
             at = section.file_offset + instruction.offset
@@ -71,7 +78,9 @@ def _find_code(image: ElfImage, name: str) -> Section:
     return next(section for section in image.sections if section.name == f".text.{name}")
 
 
-def _choose_rule(stream: Stream, instruction: Instruction) -> Rule | None:
+def _choose_rule(stream: Stream, instruction: Instruction, *, keeps_places: bool) -> Rule | None:
+    if keeps_places and instruction.opcode not in _HARMLESS:
+        return None
     modifiers = set(instruction.modifiers)
     fitting = [
         rule for rule in _RULES.get(instruction.opcode, ()) if rule.needed <= modifiers and not rule.barred & modifiers
@@ -153,7 +162,7 @@ _ALL_RULES = (
         _CARRIED | _NO_PREDICATE,
         (_CARRIED | _NO_PREDICATE, _CARRIED | _TRUE),
         needed=frozenset({"HI", "U32"}),
-        percent=10,
+        percent=30,
     ),
     Rule("IMAD", _SIGNED, (0,), needed=frozenset({"IADD"}), percent=10),
     Rule(
@@ -163,7 +172,6 @@ _ALL_RULES = (
         barred=frozenset({"HI", "X"}),
         percent=20,
     ),
-    Rule("ULEA", _SIGNED, (_SIGNED,), needed=frozenset({"HI", "X"}), barred=frozenset({"SX32"}), percent=50),
     Rule("ULDC", 7 << 73, (_WIDTHS["S8"],), barred=_NARROW_OR_WIDE, percent=15),
     Rule(
         "F2I",

@@ -25,8 +25,8 @@ MAP_ALIGNMENT_BYTES: Final = 64
 class TensorMap:
     """A tensor map as the hardware reads it; tuples begin with the axis whose elements lie next to each other.
 
-    `fill_word` is what four bytes outside of the tensor become; `is_plain` says that tiles are not interleaved, and
-    that steps divide the box: other layouts are not followed here.
+    `fill_word` is what four bytes outside of the tensor become; `is_plain` says that tiles are not interleaved: that
+    layout is not followed here.
     """
 
     address: int
@@ -45,8 +45,18 @@ class TensorMap:
         return tuple(-(-size // step) for size, step in zip(self.box, self.steps, strict=True))
 
     @property
+    def row_bytes(self) -> int:
+        """Bytes of a tile along its first axis."""
+        return self.box[0] * self.width_bytes
+
+    @property
+    def pitch_bytes(self) -> int:
+        """Bytes from row to row in shared memory: a row that is swizzled takes all of the swizzle."""
+        return self.swizzle_bytes or self.row_bytes
+
+    @property
     def tile_bytes(self) -> int:
-        """Bytes of a tile in shared memory: what a barrier is told of when it has come."""
+        """Bytes of a tile: what a barrier is told of when it has come."""
         return math.prod(self.extents) * self.width_bytes
 
     def swizzle(self, addresses: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -61,13 +71,15 @@ _CODES: Final = {
     "u8": 0, "i8": 0, "u16": 1, "i16": 1, "u32": 2, "i32": 3, "u64": 4, "i64": 5, "f16": 6, "f32": 7, "f64": 9,
     "bf16": 10,
 }  # fmt: skip
-_WIDTHS_BYTES: Final = {0: 1, 1: 2, 2: 4, 3: 4, 4: 8, 5: 8, 6: 2, 7: 4, 8: 4, 9: 8, 10: 2, 11: 4, 12: 4}
+_WIDTHS_BYTES: Final = {0: 1, 1: 2, 2: 4, 3: 4, 4: 8, 5: 8, 6: 2, 7: 4, 8: 4, 9: 8, 10: 2}
+"""By code; 8 is a single whose denormals are flushed. TF32 has the code of a single and a bit of its own."""
 _SWIZZLES: Final = (0, 32, 64, 128)
 _INTERLEAVES: Final = (0, 16, 32)
 _PROMOTIONS: Final = (0, 64, 128, 256)
 _WORDS: Final = struct.Struct("<32I")
 _UNIT_BYTES: Final = 16
-_NAN_BITS: Final = 0x7FFFFFFF
+_NAN_BITS: Final = 0x7FF77FF7
+"""Of single and of half precision, as an H200 fills."""
 
 # Words of the map: the address; a word of fields; strides in units of 16 bytes, their upper bits; sizes less one; the
 # steps less one, three bits each, below the first size of the box less one; the others; the tile; the alignment.
@@ -131,7 +143,6 @@ def decode_map(data: bytes) -> TensorMap | None:
     # Without interleaving the first step is ignored (CUDA driver API, cuTensorMapEncodeTiled).
     steps = steps if interleaved else (1, *steps[1:])
     box = tuple(size + 1 for size in box)
-    even = all(size % step == 0 for size, step in zip(box, steps, strict=True))
     return TensorMap(
         address,
         _WIDTHS_BYTES[code],
@@ -141,5 +152,5 @@ def decode_map(data: bytes) -> TensorMap | None:
         steps,
         _SWIZZLES[fields >> _SWIZZLE_BIT & 3],
         _NAN_BITS if fields >> _FILL_BIT & 1 else 0,
-        is_plain=even and not interleaved,
+        is_plain=not interleaved,
     )

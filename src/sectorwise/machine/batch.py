@@ -46,7 +46,8 @@ class Tally:
     `origins` maps instructions to why what they wrote is not known; `limitations` are what could not be followed,
     `unknown_conditions` branches whose condition was not known, `regions` what depends on doubtful branches
     (`doubtful_branches`: all that was uncertain about the conditions of each). `work` counts instructions that frames
-    have run, `lengths` [blocks] those of each block's warps (NaN: none yet; None: too many to keep).
+    have run, `lengths` [blocks] those of each block's warps (NaN: none yet; None: too many to keep). `bulk` maps copies
+    of tiles and whole ranges to how many arrived, and how many sectors they moved.
     """
 
     program: Program
@@ -66,6 +67,7 @@ class Tally:
     doubtful_branches: dict[int, int] = field(default_factory=dict)
     work: int = 0
     lengths: npt.NDArray[np.float64] | None = None
+    bulk: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

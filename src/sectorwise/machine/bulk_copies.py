@@ -1,7 +1,7 @@
 """Turns copies of whole ranges (UBLKCP, UBLKRED, UTMALDG and kin) into memory, and what they owe to mbarriers.
 
-A copy is done at once: nobody may look before the barrier, or the group of copies, says so. No request of theirs is
-counted, since no lane makes one; this is said once for each instruction.
+A copy is done at once: nobody may look before the barrier, or the group of copies, says so. No lane makes a request;
+the sectors that they move are counted apart, and said once for each instruction.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sectorwise.binary.ir import Address, Register
+from sectorwise.counting.pieces import count_pieces
 from sectorwise.counting.request import Space
 from sectorwise.machine.arrivals import Arrivals
 from sectorwise.machine.bulk_rows import (
@@ -19,6 +20,7 @@ from sectorwise.machine.bulk_rows import (
     following,
     is_unknown,
     name_places,
+    note_pieces,
     release,
     row_places,
     row_words,
@@ -66,8 +68,6 @@ def run_bulk_copy(batch: Batch, frame: Frame, window: Window, instruction: Instr
         batch.tally.limitations[instruction.index, f"{instruction.text}: this form is not known"] = None
         return behind
     ways = tuple(name for name in instruction.modifiers if name in ("S", "G"))
-    said = f"{instruction.opcode}: a copy of a whole range; its requests are not counted"
-    batch.tally.limitations[instruction.index, said] = None
     if ways not in (("S", "G"), ("G", "S"), ("S", "S")) or is_unknown(window, ways, places, size):
         because = f"{instruction.text}: what is copied where is not known"
         batch.tally.limitations[instruction.index, because] = None
@@ -114,6 +114,29 @@ def store_async(batch: Batch, frame: Frame, window: Window, instruction: Instruc
     return instruction.index + 1
 
 
+def _count(
+    batch: Batch,
+    instruction: Instruction,
+    issuing: Lanes,
+    ways: tuple[str, ...],
+    target: Longs,
+    source: Longs,
+    sizes: Longs,
+) -> None:
+    """Adds the pieces of ranges that go from or to global memory."""
+    if instruction.has("MULTICAST"):
+        said = f"{instruction.opcode}: to several blocks at once: it is not counted"
+        batch.tally.limitations[instruction.index, said] = None
+        return
+    loads = ways == ("S", "G")
+    sectors = 0
+    for row in np.flatnonzero(issuing & (sizes > 0)) if "G" in ways else ():
+        unit = np.arange(0, int(sizes[row]), _UNIT_BYTES)[None]
+        there, here = (int(each[row]) + unit for each in ((source, target) if loads else (target, source)))
+        sectors += int(count_pieces(there, here, np.ones(unit.shape, np.bool_), loads=loads).sum())
+    note_pieces(batch, instruction, int(np.count_nonzero(issuing)), sectors)
+
+
 def arrive_for_tensor_cores(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int:
     """UTCBAR: arrives once at an mbarrier for tensor cores, which are done at once."""
     for register in name_places(instruction)[:1]:
@@ -136,6 +159,7 @@ def _copy(
 ) -> None:
     """16 bytes a lane at a time; sums into global memory are not made: what they leave there is not known."""
     spaces = tuple(Space.SHARED if way == "S" else Space.GLOBAL for way in ways)
+    _count(batch, instruction, issuing, ways, target, source, sizes)
     lane = np.arange(32) * _UNIT_BYTES
     for start in range(0, int(np.where(issuing, sizes, 0).max(initial=0)), 32 * _UNIT_BYTES):
         active = issuing[:, None] & (start + lane < sizes[:, None])

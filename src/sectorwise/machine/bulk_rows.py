@@ -80,6 +80,12 @@ def barrier_words(
     return find_words(batch, frame, window, instruction, register, lanes)
 
 
+def note_pieces(batch: Batch, instruction: Instruction, copies: int, sectors: int) -> None:
+    """Adds copies, and the sectors that they moved, to what an instruction has done."""
+    before = batch.tally.bulk.get(instruction.index, (0, 0))
+    batch.tally.bulk[instruction.index] = before[0] + copies, before[1] + sectors
+
+
 def transact(batch: Batch, cells: Longs, lanes: Lanes, amounts: Longs) -> None:
     """Adds bytes to what barriers wait for, or takes them away."""
     none = np.zeros_like(amounts)

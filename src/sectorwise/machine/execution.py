@@ -156,6 +156,19 @@ class Sampling:
 
 
 @dataclass(frozen=True, slots=True)
+class BulkCopies:
+    """Copies of whole tiles or ranges by one instruction (TMA): how many arrived, and the sectors that they moved.
+
+    The profiler's source view has no line for them; its counters of TMA do (`l1tex__m_xbar2l1tex_read_sectors_mem_
+    global_op_tma_ld` and kin). What lies outside of a tensor counts as it is filled.
+    """
+
+    instruction: int
+    copies: int
+    sectors: int
+
+
+@dataclass(frozen=True, slots=True)
 class Execution:
     """What the machine saw of one launch.
 
@@ -176,6 +189,7 @@ class Execution:
     lengths: npt.NDArray[np.float64] | None = None
     """Warp instructions of each block, [blocks]; those of a block that ran stand for blocks that are like it, and NaN
     for blocks that a sample leaves out. None: of a grid too large to keep them."""
+    bulk: tuple[BulkCopies, ...] = ()
 
 
 class Engine(StrEnum):

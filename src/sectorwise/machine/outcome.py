@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sectorwise.machine.encounters import explain_encounters
-from sectorwise.machine.execution import Certainty, Execution, Fault, Limitation
+from sectorwise.machine.execution import BulkCopies, Certainty, Execution, Fault, Limitation
 from sectorwise.machine.products import list_product_sites
 from sectorwise.machine.reasons import explain_unknown
 from sectorwise.machine.sites import close_site, judge_doubts
@@ -37,6 +37,10 @@ def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) 
     products = list_product_sites(kernel, tally.issued, is_sampled=sampling is not None)
     sites = tuple(sorted((*sites, *products), key=lambda site: site.instruction))
     said = dict(tally.limitations)
+    for index, (copies, sectors) in tally.bulk.items():
+        opcode = kernel.instructions[index].opcode
+        moved = f"{copies:,} copies move" if copies != 1 else "one copy moves"
+        said[index, f"{opcode}: {moved} {sectors:,} sectors, which no request of a warp counts"] = None
     for index in sorted(tally.unknown_conditions):
         because = explain_unknown(kernel, index, tally.origins)
         said[index, f"whether lanes go this way is not known: {because}; they are taken not to"] = None
@@ -55,6 +59,7 @@ def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) 
         blocks if sampling is None else blocks - sampling.of + len(sampling.blocks),
         sampling,
         tally.lengths,
+        tuple(BulkCopies(index, *counts) for index, counts in sorted(tally.bulk.items())),
     )
 
 

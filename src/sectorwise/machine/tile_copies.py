@@ -12,9 +12,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sectorwise.binary.ir import Register
+from sectorwise.counting.pieces import UNIT_BYTES, count_pieces
 from sectorwise.counting.request import Space
 from sectorwise.launch.map_bytes import MAP_BYTES, decode_map
-from sectorwise.machine.bulk_rows import complete, following, is_unknown, name_places, release, row_places, row_words
+from sectorwise.machine.bulk_rows import (
+    complete,
+    following,
+    is_unknown,
+    name_places,
+    note_pieces,
+    release,
+    row_places,
+    row_words,
+)
 from sectorwise.machine.memory import WINDOW_BYTES, Request, resolve
 from sectorwise.machine.program import register_slot
 from sectorwise.machine.storage import empty_shadow, read_words, stain_words, write_words
@@ -35,11 +45,12 @@ if TYPE_CHECKING:
     Lanes = npt.NDArray[np.bool_]
     Longs = npt.NDArray[np.int64]
 
-_UNIT_BYTES = 16
 _MODIFIERS = frozenset(
     {"1D", "2D", "3D", "4D", "5D", "MULTICAST", "ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR"}
 )
 _RANKS = 16
+_SPREAD_BYTES = 64
+"""Shorter rows move more where several blocks get them (measured on an H200: twice as much of 16 bytes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +69,6 @@ class _Tiles:
 def copy_tile(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> None:
     """Copies the tile of each row that issues, or stains what it would have written where that is not known."""
     loads = instruction.opcode == "UTMALDG"
-    said = f"{instruction.opcode}: a copy of a tile; its requests are not counted"
-    batch.tally.limitations[instruction.index, said] = None
     found = _find_tiles(batch, frame, window, instruction, taken)
     if found is None:
         _stain_unknown(batch, frame, window, instruction, taken)
@@ -116,15 +125,15 @@ def _read_maps(
 ) -> Iterator[tuple[bytes, Lanes]]:
     """The bytes of each distinct map with the rows that use it; of a map that is not known no bytes."""
     lane = np.arange(32)
-    active = issuing[:, None] & (lane < MAP_BYTES // _UNIT_BYTES)
+    active = issuing[:, None] & (lane < MAP_BYTES // UNIT_BYTES)
     request = Request(instruction, Space.GENERIC, frame.rows, frame.warps, active)
-    pieces = resolve(batch.memory, addresses[:, None] + lane % (MAP_BYTES // _UNIT_BYTES) * _UNIT_BYTES, 16, request)
-    words, taint = read_words(pieces, _UNIT_BYTES, frame.warps)
+    pieces = resolve(batch.memory, addresses[:, None] + lane % (MAP_BYTES // UNIT_BYTES) * UNIT_BYTES, 16, request)
+    words, taint = read_words(pieces, UNIT_BYTES, frame.warps)
     unknown = np.zeros(frame.warps, np.bool_)
     if taint is not None:
         unknown = ((np.broadcast_to(taint, active.shape) & UNKNOWN != 0) & active).any(axis=1)
     # Of each row 8 pieces of four words, in order.
-    rows = np.stack([np.broadcast_to(word, active.shape)[:, : MAP_BYTES // _UNIT_BYTES] for word in words], axis=2)
+    rows = np.stack([np.broadcast_to(word, active.shape)[:, : MAP_BYTES // UNIT_BYTES] for word in words], axis=2)
     rows = np.ascontiguousarray(rows).reshape(frame.warps, MAP_BYTES // 4)
     used = np.flatnonzero(issuing)
     distinct, numbers = np.unique(rows[used], axis=0, return_inverse=True)
@@ -137,6 +146,7 @@ def _read_maps(
 def _load(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles, places: Longs, issuing: Lanes) -> None:
     """Global memory into shared: zeros, or NaN, for what lies outside of the tensor."""
     tensor = tiles.tensor
+    _count(batch, instruction, tiles, places, issuing)
     for unit, offsets, addresses, inside, within in _walk(tiles):
         active = issuing[:, None] & inside
         given = Request(instruction, Space.GLOBAL, frame.rows, frame.warps, active & within)
@@ -152,13 +162,16 @@ def _load(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles, p
 
 def _store(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles) -> None:
     """Shared memory into global, but for what lies outside of the tensor; what sums leave there is unknown."""
-    for unit, offsets, addresses, inside, within in _walk(tiles):
-        active = tiles.issuing[:, None] & inside & within
+    # A store may not begin before the tensor: an H200 stops with an illegal instruction. It goes to no address here.
+    _count(batch, instruction, tiles, tiles.places, tiles.issuing)
+    below = (tiles.corners < 0).any(axis=1, keepdims=True)
+    for unit, offsets, addresses, inside, within in _walk(tiles, whole_units=True):
+        active = tiles.issuing[:, None] & inside & (within | below)
         given = Request(instruction, Space.SHARED, frame.rows, frame.warps, active)
         read = resolve(batch.memory, tiles.tensor.swizzle(tiles.places[:, None] + offsets), unit, given)
         words, taint = read_words(read, unit, frame.warps)
         given = Request(instruction, Space.GLOBAL, frame.rows, frame.warps, active)
-        written = resolve(batch.memory, addresses, unit, given)
+        written = resolve(batch.memory, np.where(below, 0, addresses), unit, given)
         if instruction.opcode == "UTMAREDG":
             batch.tally.origins.setdefault(instruction.index, "sums of tiles are not computed")
             stain_words(written, unit, active, frame.warps, UNKNOWN)
@@ -166,21 +179,52 @@ def _store(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles) 
             write_words(written, unit, words, active, frame.warps, taint)
 
 
-def _walk(tiles: _Tiles) -> Iterator[tuple[int, Longs, Longs, Lanes, Lanes]]:
+def _count(batch: Batch, instruction: Instruction, tiles: _Tiles, places: Longs, issuing: Lanes) -> None:
+    """Adds the pieces of the tiles that go to, or come from, these places in shared memory."""
+    tensor = tiles.tensor
+    if instruction.has("MULTICAST") and tensor.row_bytes % _SPREAD_BYTES:
+        said = (
+            f"{instruction.opcode}: to several blocks at once, in rows of {tensor.row_bytes} bytes: it is not counted"
+        )
+        batch.tally.limitations[instruction.index, said] = None
+        return
+    units = tensor.row_bytes // UNIT_BYTES
+    rows = math.prod(tensor.extents[1:])
+    unit, row = np.arange(units) * UNIT_BYTES, np.arange(rows)
+    sectors = 0
+    for tile in np.flatnonzero(issuing):
+        column = int(tiles.corners[tile, 0]) * tensor.width_bytes + unit
+        address, within, left = np.full(rows, tensor.address), np.ones(rows, np.bool_), row
+        outer = zip(tensor.extents[1:], tensor.steps[1:], tensor.strides_bytes, strict=True)
+        for axis, (size, step, stride) in enumerate(outer, 1):
+            at = int(tiles.corners[tile, axis]) + left % size * step
+            within &= (at >= 0) & (at < tensor.shape[axis])
+            address = address + at * stride
+            left = left // size
+        inside = within[:, None] & ((column >= 0) & (column < tensor.shape[0] * tensor.width_bytes))
+        shared = int(places[tile]) + row[:, None] * tensor.pitch_bytes + unit
+        loads = instruction.opcode == "UTMALDG"
+        sectors += int(count_pieces(address[:, None] + column, shared, inside, loads=loads).sum())
+    note_pieces(batch, instruction, int(np.count_nonzero(issuing)), sectors)
+
+
+def _walk(tiles: _Tiles, *, whole_units: bool = False) -> Iterator[tuple[int, Longs, Longs, Lanes, Lanes]]:
     """32 pieces of every tile at a time.
 
     Of each the bytes, the place in the tile [32], the address [rows, 32], whether there is one [32], and whether it
-    lies in the tensor [rows, 32].
+    lies in the tensor [rows, 32]. Stores go by `whole_units` of 16 bytes of which one byte lies in it.
     """
     tensor = tiles.tensor
-    unit = _choose_unit(tensor, tiles.corners[tiles.issuing, 0])
+    unit = UNIT_BYTES if whole_units else _choose_unit(tensor, tiles.corners[tiles.issuing, 0])
     elements = unit // tensor.width_bytes
     sizes = [tensor.extents[0] // elements, *tensor.extents[1:]]
     steps = [elements * tensor.steps[0], *tensor.steps[1:]]
     strides = [tensor.width_bytes, *tensor.strides_bytes]
     count = math.prod(sizes)
+    per_row = tensor.row_bytes // unit
     for start in range(0, count, 32):
         piece = np.arange(start, start + 32)
+        offsets = piece // per_row * tensor.pitch_bytes + piece % per_row * unit
         left, inside = piece, piece < count
         addresses = np.full((len(tiles.corners), 32), tensor.address, np.int64)
         within = np.ones(addresses.shape, np.bool_)
@@ -189,7 +233,7 @@ def _walk(tiles: _Tiles) -> Iterator[tuple[int, Longs, Longs, Lanes, Lanes]]:
             within &= (at >= 0) & (at < tensor.shape[axis])
             addresses += at * stride
             left = left // size
-        yield unit, piece * unit, np.where(within, addresses, tensor.address), inside, within
+        yield unit, offsets, np.where(within, addresses, tensor.address), inside, within
 
 
 def _choose_unit(tensor: TensorMap, columns: Longs) -> int:
@@ -197,8 +241,8 @@ def _choose_unit(tensor: TensorMap, columns: Longs) -> int:
 
     A tile that begins between two units is no legal instruction (measured on an H200): it is misaligned.
     """
-    whole = tensor.shape[0] * tensor.width_bytes % _UNIT_BYTES == 0
-    return _UNIT_BYTES if whole or (columns * tensor.width_bytes % _UNIT_BYTES).any() else tensor.width_bytes
+    whole = tensor.shape[0] * tensor.width_bytes % UNIT_BYTES == 0
+    return UNIT_BYTES if whole or (columns * tensor.width_bytes % UNIT_BYTES).any() else tensor.width_bytes
 
 
 def _stain_unknown(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> None:

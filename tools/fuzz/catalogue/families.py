@@ -89,6 +89,7 @@ PLAN: tuple[tuple[int, tuple[str | int, ...]], ...] = (
     (10560, RELATED),
     (UNIFORM_FROM, MOSTLY_UNIFORM),
     (12224, REST),
+    (12384, ("integer", "atomics", "integer")),
 )
 """From which seed on consecutive seeds have which characters, over and over.
 
