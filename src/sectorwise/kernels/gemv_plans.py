@@ -37,7 +37,7 @@ class Product:
     """A product y [batch, rows] = x [batch, depth] W^T, strides in elements; of packed weights W's are in bytes.
 
     `kind` is the type of x and y, `weights` that of W; `scales` says whether there are some, and `scale_step` how far
-    apart in elements, of rows or of groups.
+    apart in elements, of rows or of groups. `ready` says that nothing ahead on the stream writes weights or scales.
     """
 
     kind: str
@@ -52,10 +52,11 @@ class Product:
     w_address: int
     scales: bool = False
     scale_step: int = 0
+    ready: bool = False
 
 
 def describe_product(
-    x: DeviceArray, weights: DeviceArray, out: DeviceArray, scales: DeviceArray | None = None
+    x: DeviceArray, weights: DeviceArray, out: DeviceArray, scales: DeviceArray | None = None, *, ready: bool = False
 ) -> Product:
     """The product of arrays whose shapes fit; x and out may have one axis less. Packed weights are [rows, bytes]."""
     x_strides, y_strides = ((0, *array.strides)[-2:] for array in (x, out))
@@ -74,6 +75,7 @@ def describe_product(
         w_address=weights.operand.address,
         scales=scales is not None,
         scale_step=0 if scales is None or (not packed and scales.shape == (1,)) else scales.strides[0],
+        ready=ready,
     )
 
 
@@ -174,11 +176,11 @@ def _plan_rows(product: Product, multiprocessors: int) -> KernelPlan:
     arguments = (
         *(Pointer("weights"), Pointer("x"), Pointer("y")),
         *(Number(product.rows), Number(product.depth, 4), Number(product.w[0]), Number(product.x[0])),
-        *(Numbers(product.y), Number(product.batch, 4)),
+        *(Numbers(product.y), Number(product.batch, 4), Number(product.ready, 4)),
     )
     kernel = f"gemv_rows<{C_TYPES[product.kind]}, {width}, {batch}, {share}, {loads}>"
     grid = (divide_up(product.rows, share), divide_up(product.batch, batch), 1)
-    return KernelPlan("gemv.cu", kernel, grid, (threads, 1, 1), arguments)
+    return KernelPlan("gemv.cu", kernel, grid, (threads, 1, 1), arguments, overlaps=True)
 
 
 def _plan_columns(product: Product, multiprocessors: int) -> KernelPlan:

@@ -24,7 +24,9 @@ _FLOATS: Final = ("bf16", "f16", "f32")
 _HALVES: Final = ("bf16", "f16")
 
 
-def gemv(x: object, weights: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401
+def gemv(
+    x: object, weights: object, out: object | None = None, *, stream: int | None = None, weights_ready: bool = False
+) -> Any:  # noqa: ANN401 - an array of the framework
     """The product x W^T, for x [K] or [batch, K] and W [N, K], both bfloat16, float16 or float32; any strides.
 
     Plan: by rows, batch 1 and 2 (float32: any, four inputs at a time): the threads of a block lie along the depth of
@@ -40,11 +42,17 @@ def gemv(x: object, weights: object, out: object | None = None, *, stream: int |
     """
     given, held = _read_x(x, _FLOATS), read_array("weights", weights)
     _check_weights(given, held, given.dtype)
-    return _multiply(x, given, held, None, out, stream)
+    return _multiply(x, given, held, None, out, stream, ready=weights_ready)
 
 
 def gemv_int8(
-    x: object, weights: object, scales: object, out: object | None = None, *, stream: int | None = None
+    x: object,
+    weights: object,
+    scales: object,
+    out: object | None = None,
+    *,
+    stream: int | None = None,
+    weights_ready: bool = False,
 ) -> Any:  # noqa: ANN401 - as `gemv`
     """The product x W^T * scales, for W [N, K] of int8, x [K] or [batch, K] of bfloat16 or float16.
 
@@ -56,22 +64,34 @@ def gemv_int8(
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
     """
-    return _multiply_scaled(x, weights, scales, out, stream, ("i8",))
+    return _multiply_scaled(x, weights, scales, out, stream, ("i8",), ready=weights_ready)
 
 
 def gemv_fp8(
-    x: object, weights: object, scales: object, out: object | None = None, *, stream: int | None = None
+    x: object,
+    weights: object,
+    scales: object,
+    out: object | None = None,
+    *,
+    stream: int | None = None,
+    weights_ready: bool = False,
 ) -> Any:  # noqa: ANN401 - as `gemv`
     """As `gemv_int8` for weights in float8_e4m3fn, or uint8 with their bits; compute capability 8.9 or above.
 
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
     """
-    return _multiply_scaled(x, weights, scales, out, stream, ("e4m3", "u8"))
+    return _multiply_scaled(x, weights, scales, out, stream, ("e4m3", "u8"), ready=weights_ready)
 
 
 def gemv_int4(
-    x: object, packed: object, scales: object, out: object | None = None, *, stream: int | None = None
+    x: object,
+    packed: object,
+    scales: object,
+    out: object | None = None,
+    *,
+    stream: int | None = None,
+    weights_ready: bool = False,
 ) -> Any:  # noqa: ANN401 - as `gemv`
     """The product x W^T, for weights of `pack_int4`, uint8 [N, ceil(K / 128) * 64].
 
@@ -100,7 +120,7 @@ def gemv_int4(
         )
     if factors.shape[1] > 1 and factors.strides[1] != 1:
         raise ArgumentError(f"scales: expected scales of neighbouring rows side by side, got strides {factors.strides}")
-    return _multiply(x, given, rename_type(held, "u4"), factors, out, stream)
+    return _multiply(x, given, rename_type(held, "u4"), factors, out, stream, ready=weights_ready)
 
 
 def pack_int4(weights: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401
@@ -190,7 +210,14 @@ def _check_weights(x: DeviceArray, weights: DeviceArray, *kinds: str) -> None:
 
 
 def _multiply_scaled(
-    x: object, weights: object, scales: object, out: object | None, stream: int | None, kinds: tuple[str, ...]
+    x: object,
+    weights: object,
+    scales: object,
+    out: object | None,
+    stream: int | None,
+    kinds: tuple[str, ...],
+    *,
+    ready: bool,
 ) -> Any:  # noqa: ANN401 - an array of the framework
     given, held, factors = _read_x(x, _HALVES), read_array("weights", weights), read_array("scales", scales)
     _check_weights(given, held, *kinds)
@@ -199,7 +226,7 @@ def _multiply_scaled(
         raise ArgumentError(
             f"scales: expected f32 of shape ({rows},) or (1,), got {factors.dtype} of shape {factors.shape}"
         )
-    return _multiply(x, given, rename_type(held, kinds[0]), factors, out, stream)
+    return _multiply(x, given, rename_type(held, kinds[0]), factors, out, stream, ready=ready)
 
 
 def _multiply(
@@ -209,6 +236,8 @@ def _multiply(
     scales: DeviceArray | None,
     out: object | None,
     stream: int | None,
+    *,
+    ready: bool,
 ) -> Any:  # noqa: ANN401 - an array of the framework
     shape = (*given.shape[:-1], weights.shape[0])
     result = allocate(x, shape, given.dtype) if out is None else out
@@ -219,7 +248,7 @@ def _multiply(
     if 0 in shape:
         return result
     device = choose_device((*inputs, target))
-    plan = plan_product(describe_product(given, weights, target, scales), count_multiprocessors(device))
+    plan = plan_product(describe_product(given, weights, target, scales, ready=ready), count_multiprocessors(device))
     if plan is not None:
         addresses = {"x": given.operand.address, "weights": weights.operand.address, "y": target.operand.address}
         if scales is not None:

@@ -101,7 +101,7 @@ __device__ uint4 load_input(const void* from, bool inside) {
 // whatever the tile: the ridge is out of reach (SW502).
 template <template <typename> class WEIGHTS, typename T, int BATCH, int GROUPS, int LOADS, int WARPS>
 __global__ void __launch_bounds__(32 * WARPS, WARPS < 32 ? 32 / WARPS : 1)
-gemv_tensor(  // sectorwise: allow SW502
+gemv_tensor(
     const uint4* __restrict__ weights, const T* __restrict__ x, const void* __restrict__ scales, T* __restrict__ y,
     int64 rows, int depth, int64 weights_row, int64 x_row, int64 scale_step, Output output, int batch) {
   typedef WEIGHTS<T> W;
