@@ -11,6 +11,7 @@ import ctypes
 import datetime as dt
 import platform
 import statistics
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -109,27 +110,21 @@ def describe_run(rows: list[BenchRow]) -> dict[str, Any]:
 
 def measure_case(driver: Driver, case: BenchCase) -> BenchRow:
     """Time a case and its peers in turns."""
-    rotated_bytes = sum(case.sizes_bytes[name] for name in case.rotated)
-    copies = max(2, min(-(-ROTATED_BYTES // rotated_bytes), 64))
-    rounds = max(1, _LAUNCHES // copies) if rotated_bytes < _SHORT_BYTES else 1
-    memory = _allocate(driver, case, copies)
-    alone = replace(case.plan, overlaps=False)
-    replays = {"ours": _capture(driver, partial(_launch, case.plan), memory * rounds)}
-    if case.plan.overlaps:
-        replays["alone"] = _capture(driver, partial(_launch, alone), memory * rounds)
-    if case.goal_of_memcpy is not None:
-        replays["memcpy"] = _capture(driver, partial(_copy_bytes, driver, case.sizes_bytes["to"]), memory * rounds)
-    because = None
-    try:
+    copies, rounds = _count_copies(case)
+    with _hold(driver, case, copies) as memory:
+        replays = {"ours": _capture(driver, partial(_launch, case.plan), memory * rounds)}
+        if case.plan.overlaps:
+            alone = replace(case.plan, overlaps=False)
+            replays["alone"] = _capture(driver, partial(_launch, alone), memory * rounds)
+        if case.goal_of_memcpy is not None:
+            copy = partial(_copy_bytes, driver, case.sizes_bytes["to"])
+            replays["memcpy"] = _capture(driver, copy, memory * rounds)
+        because = None
         try:
             replays["peer"] = capture_peer(case, copies, rounds)
         except (RuntimeError, AttributeError, NotImplementedError, SectorwiseError) as error:
             because = str(error).partition("\n")[0]
-        taken = {name: us / (copies * rounds) for name, us in _replay_in_turns(replays).items()}
-    finally:
-        for addresses in memory:
-            for address in set(addresses.values()):
-                release(driver, address)
+        taken = _replay_in_turns(replays, copies * rounds)
     memcpy_us, goal_tbps = taken.get("memcpy"), case.goal_tbps
     if memcpy_us is not None and case.goal_of_memcpy is not None:
         goal_tbps = case.goal_of_memcpy * case.moved_bytes / memcpy_us / 1e6
@@ -147,6 +142,31 @@ def measure_case(driver: Driver, case: BenchCase) -> BenchRow:
         memcpy_us=memcpy_us,
         goal_of_peer=case.goal_of_peer,
     )
+
+
+def compare_plans(driver: Driver, case: BenchCase, plans: Mapping[str, KernelPlan]) -> dict[str, float]:
+    """Microseconds of other plans for a case, in turns."""
+    copies, rounds = _count_copies(case)
+    with _hold(driver, case, copies) as memory:
+        replays = {name: _capture(driver, partial(_launch, plan), memory * rounds) for name, plan in plans.items()}
+        return _replay_in_turns(replays, copies * rounds)
+
+
+def _count_copies(case: BenchCase) -> tuple[int, int]:
+    """Copies of what is rotated, and how often a graph goes through them."""
+    rotated_bytes = sum(case.sizes_bytes[name] for name in case.rotated)
+    copies = max(2, min(-(-ROTATED_BYTES // rotated_bytes), 64))
+    return copies, max(1, _LAUNCHES // copies) if rotated_bytes < _SHORT_BYTES else 1
+
+
+@contextmanager
+def _hold(driver: Driver, case: BenchCase, copies: int) -> Iterator[list[dict[str, int]]]:
+    memory = _allocate(driver, case, copies)
+    try:
+        yield memory
+    finally:
+        for address in {address for addresses in memory for address in addresses.values()}:
+            release(driver, address)
 
 
 def _allocate(driver: Driver, case: BenchCase, copies: int) -> list[dict[str, int]]:
@@ -213,12 +233,12 @@ def _capture(
     return replay
 
 
-def _replay_in_turns(replays: Mapping[str, Callable[[], float]]) -> dict[str, float]:
-    """The median microseconds of each."""
+def _replay_in_turns(replays: Mapping[str, Callable[[], float]], launches: int) -> dict[str, float]:
+    """The median microseconds of a launch, of each."""
     taken: dict[str, list[float]] = {name: [] for name in replays}
     for number in range(_WARM_UPS + _REPLAYS):
         for name, replay in replays.items():
             us = replay()
             if number >= _WARM_UPS:
                 taken[name].append(us)
-    return {name: statistics.median(values) for name, values in taken.items()}
+    return {name: statistics.median(values) / launches for name, values in taken.items()}

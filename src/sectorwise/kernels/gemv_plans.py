@@ -143,12 +143,11 @@ def _plan_tensor(product: Product, multiprocessors: int) -> KernelPlan:
         "u4": ("Int4", 32),
     }[product.weights]
     batch = 8 if product.batch <= 8 else 16
-    blocks = divide_up(product.rows, 8)
-    groups = 1 if blocks <= _SHARE_X * multiprocessors // 2 else 2
+    tiles = 1
     # Four bits need more registers a load to be unpacked, and twice the work for each byte that is waited for.
-    loads = LOADS // (2 if product.weights == "u4" else groups)
+    loads = LOADS // (2 if product.weights == "u4" else 1)
     chunks = divide_up(product.depth, 4 * count)
-    warps = 8 if blocks > multiprocessors else 16
+    warps = 8
     while warps > 1 and warps * loads >= 2 * chunks:
         warps //= 2
     scales: Argument = Pointer("scales") if product.scales else Number(0)
@@ -157,11 +156,11 @@ def _plan_tensor(product: Product, multiprocessors: int) -> KernelPlan:
         *(Pointer("weights"), Pointer("x"), scales, Pointer("y")),
         *(Number(product.rows), Number(product.depth, 4), Number(row_step), Number(product.x[0])),
         Number(product.scale_step),
-        *(Numbers(product.y), Number(product.batch, 4)),
+        *(Numbers(product.y), Number(product.batch, 4), Number(product.ready, 4)),
     )
-    kernel = f"gemv_tensor<{format_name}, {C_TYPES[product.kind]}, {batch}, {groups}, {loads}, {warps}>"
-    grid = (divide_up(product.rows, 8 * groups), divide_up(product.batch, batch), 1)
-    return KernelPlan("gemv_tensor.cu", kernel, grid, (32 * warps, 1, 1), arguments)
+    kernel = f"gemv_tensor<{format_name}, {C_TYPES[product.kind]}, {batch}, {tiles}, {loads}, {warps}>"
+    grid = (divide_up(product.rows, 16 * tiles), divide_up(product.batch, batch), 1)
+    return KernelPlan("gemv_tensor.cu", kernel, grid, (32 * warps, 1, 1), arguments, overlaps=True)
 
 
 def _plan_rows(product: Product, multiprocessors: int) -> KernelPlan:

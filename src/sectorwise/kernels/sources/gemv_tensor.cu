@@ -1,8 +1,9 @@
 // y [batch, rows] = x [batch, depth] W^T on tensor cores, W [rows, depth] of the type of x, 8-bit or 4-bit.
 //
-// The product is x (16 rows) times W^T (8 columns): a lane of group g = lane / 4 and place t = lane % 4 gives W's row g.
-// The order of the depth is free as long as x and W agree. So a lane loads 16 bytes in a row of W, and takes them as the
-// pairs that mma wants of it; the 16-byte pieces of x that belong to them are loaded from global memory as they lie.
+// The product is W (16 rows) times x^T (8 columns): a lane of group g = lane / 4 and place t = lane % 4 gives rows g and
+// g + 8 of W and input g. The order of the depth is free as long as x and W agree. So a lane loads 16 bytes in a row of W,
+// and takes them as the pairs that mma wants of it; the 16-byte pieces of x that belong to them are loaded from global
+// memory as they lie, for as many chunks as weights are in flight.
 #include "numbers.cuh"
 
 struct Output {
@@ -87,88 +88,111 @@ template <typename T> struct Int4 {
   }
 };
 
-__device__ uint4 load_input(const void* from, bool inside) {
-  return inside ? __ldg(static_cast<const uint4*>(from)) : make_uint4(0, 0, 0, 0);  // sectorwise: allow SW101, SW105, SW107
-}
-
-// A warp has 8 GROUPS rows and, of all chunks of the depth, every WARPS-th, with LOADS x GROUPS loads in flight a lane;
-// the warps of a block add up in shared memory. BATCH is 8 or 16; blockIdx.y counts such groups of inputs. Scales are of
-// rows, floats [rows], or of groups, T [groups, rows]; plain weights have none.
+// A warp has 16 TILES rows and, of all chunks of the depth, LOADS side by side in turns with the block's other warps: it
+// has 2 LOADS x TILES loads in flight a lane. The warps add up in shared memory. BATCH is 8 or 16; blockIdx.y counts such
+// groups of inputs; inputs beyond the last are the last again. Scales are of rows, floats [rows], or of groups, T [groups,
+// rows]; plain weights have none. `ready` is as in gemv_rows.
 //
 // What is allowed here: a lane of 8-bit weights reads half a sector of x, and the other half with its next load, out of
-// L1 (SW101, SW105); of one input only the lanes of group 0 have any (SW107). A row of y of a block is 16 bytes for
-// each input, one for each `depth` weights that were read (SW106). Every byte of W takes part in `batch` products,
-// whatever the tile: the ridge is out of reach (SW502).
-template <template <typename> class WEIGHTS, typename T, int BATCH, int GROUPS, int LOADS, int WARPS>
-__global__ void __launch_bounds__(32 * WARPS, WARPS < 32 ? 32 / WARPS : 1)
+// L1 (SW101, SW105). A row of y of a block is 32 bytes for each input (SW106).
+template <template <typename> class WEIGHTS, typename T, int BATCH, int TILES, int LOADS, int WARPS>
+__global__ void __launch_bounds__(32 * WARPS)
 gemv_tensor(
-    const uint4* __restrict__ weights, const T* __restrict__ x, const void* __restrict__ scales, T* __restrict__ y,
-    int64 rows, int depth, int64 weights_row, int64 x_row, int64 scale_step, Output output, int batch) {
+    const uint4* weights, const T* x, const void* scales, T* y, int64 rows, int depth, int64 weights_row, int64 x_row,
+    int64 scale_step, Output output, int batch, int ready) {
   typedef WEIGHTS<T> W;
-  constexpr int SPAN = 4 * W::COUNT, HALVES = BATCH / 4, PITCH = 48, GROUP_PITCH = HALVES * PITCH + 8;
+  constexpr int SPAN = 4 * W::COUNT, PIECES = W::COUNT / 8, COLUMNS = BATCH / 8, PITCH = 20;
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = lane / 4, place = lane % 4;
-  int64 first_row = (int64)blockIdx.x * (8 * GROUPS);
-  int first_input = blockIdx.y * BATCH + group;
-  const T* low = x + first_input * x_row;
-  const T* high = low + 8 * x_row;
-  bool has_low = first_input < batch, has_high = BATCH == 16 && first_input + 8 < batch;
-  float sums[GROUPS][4] = {};
-  int chunks = (depth - 1) / SPAN + 1;
-  for (int first = warp; first < chunks; first += WARPS * LOADS) {
-    uint4 held[LOADS][GROUPS];
-    float scale[LOADS][GROUPS];
+  int64 first_row = (int64)blockIdx.x * (16 * TILES);
+  int chunks = (depth - 1) / SPAN + 1, first = warp * LOADS;
+  float sums[TILES][COLUMNS][4] = {};
+  uint4 held[LOADS][TILES][2];
+  T scale[LOADS][TILES][2];
+  auto load = [&]() {
+#pragma unroll
+    for (int r = 0; r < 2 * TILES; ++r) {
+      int64 row = min(first_row + 8 * r + group, rows - 1);
+#pragma unroll
+      for (int l = 0; l < LOADS; ++l) {
+        int chunk = first + l, at = 4 * chunk + place;
+        held[l][r / 2][r % 2] = make_uint4(0, 0, 0, 0);
+        if (W::GROUPED)
+          scale[l][r / 2][r % 2] = static_cast<const T*>(scales)[min(chunk, chunks - 1) * scale_step + row];
+        if (W::GROUPED ? chunk < chunks : at * W::COUNT < depth)
+          held[l][r / 2][r % 2] = load_once(weights + row * weights_row + at);
+      }
+    }
+  };
+  let_next_begin();
+  if (!ready) wait_for_previous();
+  load();
+  wait_for_previous();
+  while (first < chunks) {
+    uint4 given[LOADS][PIECES][COLUMNS];
 #pragma unroll
     for (int l = 0; l < LOADS; ++l)
 #pragma unroll
-      for (int r = 0; r < GROUPS; ++r) {
-        int chunk = first + l * WARPS, at = 4 * chunk + place;
-        int64 row = min(first_row + 8 * r + group, rows - 1);
-        held[l][r] = make_uint4(0, 0, 0, 0);
-        scale[l][r] = 0;
-        if (W::GROUPED ? chunk < chunks : at * W::COUNT < depth) held[l][r] = load_once(weights + row * weights_row + at);
-        if (W::GROUPED && chunk < chunks) scale[l][r] = widen(static_cast<const T*>(scales)[chunk * scale_step + row]);
-      }
+      for (int piece = 0; piece < PIECES; ++piece)
 #pragma unroll
-    for (int l = 0; l < LOADS; ++l) {
-      int chunk = first + l * WARPS;
-      if (chunk >= chunks) break;
-      float part[GROUPS][4] = {};
-#pragma unroll
-      for (int piece = 0; piece < W::COUNT / 8; ++piece) {
-        int at = chunk * SPAN + W::begin(place, piece);
-        uint4 a = load_input(low + at, has_low && at < depth), c = load_input(high + at, has_high && at < depth);
-#pragma unroll
-        for (int r = 0; r < GROUPS; ++r) {
-          unsigned int pairs[4];
-          W::decode(held[l][r], piece, pairs);
-          float(&into)[4] = W::GROUPED ? part[r] : sums[r];
-          multiply_add<T>(into, a.x, c.x, a.y, c.y, pairs[0], pairs[1]);
-          multiply_add<T>(into, a.z, c.z, a.w, c.w, pairs[2], pairs[3]);
+        for (int c = 0; c < COLUMNS; ++c) {
+          int input = min((int)blockIdx.y * BATCH + 8 * c + group, batch - 1);
+          int at = min((first + l) * SPAN + W::begin(place, piece), depth - 8);
+          given[l][piece][c] = *reinterpret_cast<const uint4*>(x + input * x_row + at);  // sectorwise: allow SW101, SW105
         }
+    __syncwarp();
+    if ((first + LOADS) * SPAN > depth)
+#pragma unroll
+      for (int l = 0; l < LOADS; ++l)
+#pragma unroll
+        for (int piece = 0; piece < PIECES; ++piece)
+#pragma unroll
+          for (int c = 0; c < COLUMNS; ++c)
+            if ((first + l) * SPAN + W::begin(place, piece) >= depth) given[l][piece][c] = make_uint4(0, 0, 0, 0);
+#pragma unroll
+    for (int l = 0; l < LOADS; ++l)
+#pragma unroll
+      for (int r = 0; r < TILES; ++r) {
+        float part[COLUMNS][4] = {};
+        float(&into)[COLUMNS][4] = W::GROUPED ? part : sums[r];
+#pragma unroll
+        for (int piece = 0; piece < PIECES; ++piece) {
+          unsigned int low[4], high[4];
+          W::decode(held[l][r][0], piece, low);
+          W::decode(held[l][r][1], piece, high);
+#pragma unroll
+          for (int c = 0; c < COLUMNS; ++c) {
+            const uint4& b = given[l][piece][c];
+            multiply_add<T>(into[c], low[0], high[0], low[1], high[1], b.x, b.y);
+            multiply_add<T>(into[c], low[2], high[2], low[3], high[3], b.z, b.w);
+          }
+        }
+        if (W::GROUPED)
+#pragma unroll
+          for (int c = 0; c < COLUMNS; ++c)
+#pragma unroll
+            for (int i = 0; i < 4; ++i) sums[r][c][i] += part[c][i] * widen(scale[l][r][i / 2]);
       }
-      if (W::GROUPED)
-#pragma unroll
-        for (int r = 0; r < GROUPS; ++r)
-#pragma unroll
-          for (int i = 0; i < 4; ++i)
-            sums[r][i] += part[r][i] * __shfl_sync(0xffffffffu, scale[l][r], 8 * place + 4 * (i % 2));
-    }
+    first += WARPS * LOADS;
+    if (first < chunks) load();
   }
-  // Of C a lane has inputs `group` and + 8, rows 2 place and + 1. The pitches let 32 neighbours in y meet all banks.
-  __shared__ float partial[WARPS][GROUPS][GROUP_PITCH];
+  // Of C a lane has rows `group` and + 8, inputs 2 place and + 1. With this pitch 8 rows of inputs 0, 2, 4, 6, written at
+  // once, meet all banks, and so do 16 rows of inputs n and n + 4, read at once.
+  __shared__ float partial[WARPS][TILES * COLUMNS][8 * PITCH];
 #pragma unroll
-  for (int r = 0; r < GROUPS; ++r)
+  for (int r = 0; r < TILES; ++r)
 #pragma unroll
-    for (int i = 0; i < HALVES; ++i) partial[warp][r][i * PITCH + lane] = sums[r][i];
+    for (int c = 0; c < COLUMNS; ++c)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        partial[warp][r * COLUMNS + c][(2 * place + i % 2) * PITCH + group + i / 2 * 8] = sums[r][c][i];
   __syncthreads();
-  for (int number = threadIdx.x; number < 8 * GROUPS * BATCH; number += 32 * WARPS) {
-    int row = number % (8 * GROUPS), input = number / (8 * GROUPS);
-    int half = input / 8 * 2 + row % 2, from = input % 8 * 4 + row % 8 / 2;
+  for (int number = threadIdx.x; number < 128 * TILES * COLUMNS; number += 32 * WARPS) {
+    int row = number % 16, within = number / 32 % 4 + number / 16 % 2 * 4, tile = number / 128;
     float sum = 0;
 #pragma unroll
-    for (int w = 0; w < WARPS; ++w) sum += partial[w][row / 8][half * PITCH + from];
-    int64 at = first_row + row;
-    int64 to = (int64)blockIdx.y * BATCH + input;
+    for (int w = 0; w < WARPS; ++w) sum += partial[w][tile][within * PITCH + row];
+    int64 at = first_row + tile / COLUMNS * 16 + row;
+    int64 to = (int64)blockIdx.y * BATCH + tile % COLUMNS * 8 + within;
     if (at >= rows || to >= batch) continue;
     if (!W::GROUPED && scales != nullptr) sum *= static_cast<const float*>(scales)[at * scale_step];
     y[to * output.batch_step + at * output.row_step] = round_to<T>(sum);  // sectorwise: allow SW106
