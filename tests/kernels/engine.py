@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 FAMILIES = {
     "copy.cu": (
-        "copy_bytes<16, 4>",
-        "copy_bytes<4, 4>",
-        "copy_bytes<1, 4>",
+        "copy_bytes<16, 1>",
+        "copy_bytes<4, 1>",
+        "copy_bytes<1, 1>",
         "copy_strided<16, 2, unsigned int>",
         "copy_strided<2, 4, unsigned int>",
         "copy_strided<4, 4, unsigned int>",

@@ -55,7 +55,14 @@ def hold(name: str, view: Array, memory: Array, kind: str) -> tuple[DeviceArray,
 
 
 def multiply(
-    x: Array, weights: Array, kind: str, weights_kind: str, scales: Array | None = None, y: Array | None = None
+    x: Array,
+    weights: Array,
+    kind: str,
+    weights_kind: str,
+    scales: Array | None = None,
+    y: Array | None = None,
+    *,
+    ready: bool = False,
 ) -> tuple[str, Array, Array]:
     """Execute y = x W^T; the kernel, its result and what float64 gives, both rounded to nothing."""
     rows = weights.shape[0]
@@ -69,7 +76,7 @@ def multiply(
     if scales is not None:
         scale, offsets["scales"] = hold("scales", scales, scales, "f32" if scales.dtype == np.float32 else kind)
         memories["scales"] = scales
-    product = describe_product(arrays["x"], arrays["weights"], arrays["y"], scale)
+    product = describe_product(arrays["x"], arrays["weights"], arrays["y"], scale, ready=ready)
     plan = plan_product(product, SMS)
     assert plan is not None
     left = run_plan(plan, memories, offsets)["y"].view(STORED[kind]).reshape(memories["y"].shape)
@@ -120,6 +127,14 @@ def test_weights_by_columns(kind: str, batch: int | None, rows: int, depth: int,
     ran, result, given = multiply(x, weights.T, kind, kind)
     assert ran == kernel
     compare(result, given, read(weights.T, kind), kind)
+
+
+@pytest.mark.parametrize(("batch", "depth"), [(1, 4104), (3, 520)])
+def test_weights_that_are_ready_give_the_same_bits(batch: int, depth: int) -> None:
+    x, weights = draw((batch, depth), "bf16", 1), draw((19, depth), "bf16", 2)
+    waited, begun = (multiply(x, weights, "bf16", "bf16", ready=ready)[1] for ready in (False, True))
+    np.testing.assert_array_equal(waited, begun)
+    compare(begun, read(x, "bf16"), read(weights, "bf16"), "bf16")
 
 
 def test_views_with_gaps_and_any_strides() -> None:

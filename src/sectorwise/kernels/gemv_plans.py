@@ -143,13 +143,11 @@ def _plan_tensor(product: Product, multiprocessors: int) -> KernelPlan:
         "u4": ("Int4", 32),
     }[product.weights]
     batch = 8 if product.batch <= 8 else 16
-    tiles = 1
-    # Four bits need more registers a load to be unpacked, and twice the work for each byte that is waited for.
-    loads = LOADS // (2 if product.weights == "u4" else 1)
-    chunks = divide_up(product.depth, 4 * count)
+    slices = divide_up(product.depth, 16 * count)
     warps = 8
-    while warps > 1 and warps * loads >= 2 * chunks:
+    while warps > 1 and warps >= 2 * slices:
         warps //= 2
+    stages = min(2, divide_up(slices, warps))
     scales: Argument = Pointer("scales") if product.scales else Number(0)
     row_step = product.w[0] * _item_bytes(product.weights) // VECTOR_BYTES
     arguments = (
@@ -158,17 +156,17 @@ def _plan_tensor(product: Product, multiprocessors: int) -> KernelPlan:
         Number(product.scale_step),
         *(Numbers(product.y), Number(product.batch, 4), Number(product.ready, 4)),
     )
-    kernel = f"gemv_tensor<{format_name}, {C_TYPES[product.kind]}, {batch}, {tiles}, {loads}, {warps}>"
-    grid = (divide_up(product.rows, 16 * tiles), divide_up(product.batch, batch), 1)
-    return KernelPlan("gemv_tensor.cu", kernel, grid, (32 * warps, 1, 1), arguments, overlaps=True)
+    kernel = f"gemv_tensor<{format_name}, {C_TYPES[product.kind]}, {batch}, {stages}, {warps}, 3>"
+    grid = (divide_up(product.rows, 16), divide_up(product.batch, batch), 1)
+    return KernelPlan("gemv_tensor.cu", kernel, grid, (32 * warps, 1, 1), arguments, 4096 * stages * warps, overlaps=True)
 
 
 def _plan_rows(product: Product, multiprocessors: int) -> KernelPlan:
     item = _item_bytes(product.kind)
     width = VECTOR_BYTES if _is_aligned(product) else item
     batch = next(count for count in (1, 2, 4) if count >= min(product.batch, 4))
-    share = 2 if product.rows >= _SHARE_X * multiprocessors else 1
-    loads = LOADS if batch < 4 or share == 1 else LOADS // 2
+    share = 1 if batch < 4 else 2
+    loads = LOADS // 2
     threads = 256
     while threads > 32 and threads * loads * width // 2 >= product.depth * item:
         threads //= 2

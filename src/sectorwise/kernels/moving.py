@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def copy(a: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401 - an array like `a`
     """Copy an array of any shape, strides and alignment; returns `out`, or a contiguous array of `a`'s framework.
 
-    Plan: where both lie alike, a lane moves four words of 16 bytes, loads before stores: 16 sectors a request of 16
-    ideal, 128 KiB in flight an SM at full occupancy, where 32 KiB are enough. Rows of views are moved in the widest
+    Plan: where both lie alike, a lane moves a word of 16 bytes: 16 sectors a request of 16 ideal, 32 KiB in flight an
+    SM at full occupancy, which is enough. Rows of views are moved in the widest
     words that their beginnings allow, all else element by element.
 
     Raises:

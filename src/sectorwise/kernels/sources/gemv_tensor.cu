@@ -1,9 +1,9 @@
 // y [batch, rows] = x [batch, depth] W^T on tensor cores, W [rows, depth] of the type of x, 8-bit or 4-bit.
 //
 // The product is W (16 rows) times x^T (8 columns): a lane of group g = lane / 4 and place t = lane % 4 gives rows g and
-// g + 8 of W and input g. The order of the depth is free as long as x and W agree. So a lane loads 16 bytes in a row of W,
-// and takes them as the pairs that mma wants of it; the 16-byte pieces of x that belong to them are loaded from global
-// memory as they lie, for as many chunks as weights are in flight.
+// g + 8 of W and input g. The order of the depth is free as long as x and W agree. So a lane takes 16 bytes of a row of W
+// for the pairs that mma wants of it, and the 16-byte pieces of x that belong to them as they lie in global memory. W
+// itself passes shared memory, so that its rows are read in contiguous pieces of 256 bytes.
 #include "numbers.cuh"
 
 struct Output {
@@ -15,6 +15,7 @@ struct Output {
 template <typename T> struct Plain {
   static constexpr int COUNT = 8;
   static constexpr bool GROUPED = false;
+  static constexpr unsigned int LESS = 0;
   static __device__ int begin(int place, int) { return COUNT * place; }
   static __device__ void decode(const uint4& held, int, unsigned int (&pairs)[4]) {
     for (int i = 0; i < 4; ++i) pairs[i] = pick(held, i);
@@ -29,16 +30,18 @@ template <> __device__ unsigned int pair_of_bytes<f16>(unsigned int word, int nu
   asm("sub.f16x2 %0, %0, %1;" : "+r"(pair) : "r"(0x64806480u));
   return pair;
 }
+// Bits 0 to 6 beside 128 are 128 + b, exact; bit 7 beside -128 makes -256 of it. Their sum is the number.
 template <> __device__ unsigned int pair_of_bytes<bf16>(unsigned int word, int number) {
-  unsigned int shifted = word ^ 0x80808080u;
-  float low = __uint_as_float(__byte_perm(shifted, 0x4b000000u, number ? 0x7442 : 0x7440)) - 8388736.0f;
-  float high = __uint_as_float(__byte_perm(shifted, 0x4b000000u, number ? 0x7443 : 0x7441)) - 8388736.0f;
-  return pair_bf16(low, high);
+  unsigned int both = __byte_perm(word, 0, number ? 0x4342 : 0x4140);
+  unsigned int low = (both & 0x007f007fu) | 0x43004300u, high = (both & 0x00800080u) | 0xc300c300u;
+  asm("fma.rn.bf16x2 %0, %0, %1, %2;" : "+r"(low) : "r"(0x3f803f80u), "r"(high));
+  return low;
 }
 
 template <typename T> struct Int8 {
   static constexpr int COUNT = 16;
   static constexpr bool GROUPED = false;
+  static constexpr unsigned int LESS = 0;
   static __device__ int begin(int place, int piece) { return COUNT * place + 8 * piece; }
   static __device__ void decode(const uint4& held, int piece, unsigned int (&pairs)[4]) {
     for (int i = 0; i < 4; ++i) pairs[i] = pair_of_bytes<T>(pick(held, 2 * piece + i / 2), i % 2);
@@ -59,6 +62,7 @@ template <typename T> __device__ unsigned int pair_of_e4m3(unsigned short both) 
 template <typename T> struct E4m3 {
   static constexpr int COUNT = 16;
   static constexpr bool GROUPED = false;
+  static constexpr unsigned int LESS = 0;
   static __device__ int begin(int place, int piece) { return COUNT * place + 8 * piece; }
   static __device__ void decode(const uint4& held, int piece, unsigned int (&pairs)[4]) {
     for (int i = 0; i < 4; ++i)
@@ -67,132 +71,158 @@ template <typename T> struct E4m3 {
 };
 
 // Four bits hold weight + 8, in the order of pack_int4: a chunk is a group of 128 with one scale, word `piece` of a lane
-// has elements 32 piece + 8 place and seven more, those with even numbers in the lower half of the word.
+// has elements 32 piece + 8 place and seven more, those with even numbers in the lower half of the word. As bf16 they stay
+// 136 + weight, which takes two instructions a pair, not three: the tensor cores take 136 x away again, piece by piece.
 template <typename T> struct Int4 {
   static constexpr int COUNT = 32;
   static constexpr bool GROUPED = true;
+  static constexpr unsigned int LESS = IS_F16<T> ? 0 : 0xc308c308u;
   static __device__ int begin(int place, int piece) { return 32 * piece + 8 * place; }
   static __device__ void decode(const uint4& held, int piece, unsigned int (&pairs)[4]) {
     unsigned int word = pick(held, piece);
     for (int i = 0; i < 4; ++i) {
-      unsigned int pair = word >> 4 * i & 0x000f000fu;
       if constexpr (IS_F16<T>) {
-        pair |= 0x64006400u;  // 1024 + b
-        asm("sub.f16x2 %0, %0, %1;" : "+r"(pair) : "r"(0x64086408u));
+        pairs[i] = (word >> 4 * i & 0x000f000fu) | 0x64006400u;  // 1024 + b
+        asm("sub.f16x2 %0, %0, %1;" : "+r"(pairs[i]) : "r"(0x64086408u));
       } else {
-        pair |= 0x43004300u;  // 128 + b; times 1, less 136
-        asm("fma.rn.bf16x2 %0, %0, %1, %2;" : "+r"(pair) : "r"(0x3f803f80u), "r"(0xc308c308u));
+        pairs[i] = (word >> 4 * i & 0x000f000fu) | 0x43004300u;  // 128 + b
       }
-      pairs[i] = pair;
     }
   }
 };
 
-// A warp has 16 TILES rows and, of all chunks of the depth, LOADS side by side in turns with the block's other warps: it
-// has 2 LOADS x TILES loads in flight a lane. The warps add up in shared memory. BATCH is 8 or 16; blockIdx.y counts such
-// groups of inputs; inputs beyond the last are the last again. Scales are of rows, floats [rows], or of groups, T [groups,
-// rows]; plain weights have none. `ready` is as in gemv_rows.
+// 16 bytes into shared memory, zeros where there are none.
+__device__ void copy_async(uint4* to, const uint4* from, bool inside) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"((unsigned int)__cvta_generic_to_shared(to)), "l"(from),
+               "r"(inside ? 16 : 0)
+               : "memory");
+}
+
+// A block has 16 rows. Of the slices of the depth, 256 bytes of W a row, a warp has every WARPS-th, and STAGES of them on
+// their way: 4 KiB each. The warps add up in shared memory. BATCH is 8 or 16; blockIdx.y counts such groups of inputs;
+// inputs beyond the last are the last again. Scales are of rows, floats [rows], or of groups, T [groups, rows]; plain
+// weights have none. `ready` is as in gemv_rows.
 //
 // What is allowed here: a lane of 8-bit weights reads half a sector of x, and the other half with its next load, out of
 // L1 (SW101, SW105). A row of y of a block is 32 bytes for each input (SW106).
-template <template <typename> class WEIGHTS, typename T, int BATCH, int TILES, int LOADS, int WARPS>
-__global__ void __launch_bounds__(32 * WARPS)
+template <template <typename> class WEIGHTS, typename T, int BATCH, int STAGES, int WARPS, int BLOCKS>
+__global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 gemv_tensor(
     const uint4* weights, const T* x, const void* scales, T* y, int64 rows, int depth, int64 weights_row, int64 x_row,
     int64 scale_step, Output output, int batch, int ready) {
   typedef WEIGHTS<T> W;
   constexpr int SPAN = 4 * W::COUNT, PIECES = W::COUNT / 8, COLUMNS = BATCH / 8, PITCH = 20;
+  constexpr int CHUNKS = PIECES * COLUMNS > 2 ? 1 : PIECES * COLUMNS > 1 ? 2 : 4;  // whose x is asked for at once
+  extern __shared__ uint4 rings[];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = lane / 4, place = lane % 4;
-  int64 first_row = (int64)blockIdx.x * (16 * TILES);
-  int chunks = (depth - 1) / SPAN + 1, first = warp * LOADS;
-  float sums[TILES][COLUMNS][4] = {};
-  uint4 held[LOADS][TILES][2];
-  T scale[LOADS][TILES][2];
-  auto load = [&]() {
+  uint4(*ring)[16][16] = reinterpret_cast<uint4(*)[16][16]>(rings) + warp * STAGES;
+  int64 first_row = (int64)blockIdx.x * 16;
+  int chunks = (depth - 1) / SPAN + 1, slices = (chunks + 3) / 4, slice = warp;
+  int vectors = W::GROUPED ? 4 * chunks : depth / W::COUNT;
+  float sums[COLUMNS][4] = {};
+  unsigned int kept[STAGES][2];  // of a slice's 4 groups of 16 rows a lane keeps two scales
+  auto fill = [&](int number, int stage) {
 #pragma unroll
-    for (int r = 0; r < 2 * TILES; ++r) {
-      int64 row = min(first_row + 8 * r + group, rows - 1);
-#pragma unroll
-      for (int l = 0; l < LOADS; ++l) {
-        int chunk = first + l, at = 4 * chunk + place;
-        held[l][r / 2][r % 2] = make_uint4(0, 0, 0, 0);
-        if (W::GROUPED)
-          scale[l][r / 2][r % 2] = static_cast<const T*>(scales)[min(chunk, chunks - 1) * scale_step + row];
-        if (W::GROUPED ? chunk < chunks : at * W::COUNT < depth)
-          held[l][r / 2][r % 2] = load_once(weights + row * weights_row + at);
-      }
+    for (int i = 0; i < 8; ++i) {
+      int r = 2 * i + lane / 16, cell = lane % 16, at = 16 * number + cell;
+      const uint4* from = weights + min(first_row + r, rows - 1) * weights_row + at;
+      copy_async(&ring[stage][r][cell ^ (r % 2 * 4)], from, at < vectors);
     }
+    if (W::GROUPED)
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        int chunk = min(4 * number + 2 * j + lane / 16, chunks - 1);
+        int64 row = min(first_row + lane % 16, rows - 1);
+        kept[stage][j] = static_cast<const T*>(scales)[chunk * scale_step + row].bits;
+      }
+    asm volatile("cp.async.commit_group;" ::: "memory");
   };
   let_next_begin();
   if (!ready) wait_for_previous();
-  load();
+#pragma unroll
+  for (int s = 0; s < STAGES; ++s) fill(warp + s * WARPS, s);
   wait_for_previous();
-  while (first < chunks) {
-    uint4 given[LOADS][PIECES][COLUMNS];
+  while (slice < slices) {
 #pragma unroll
-    for (int l = 0; l < LOADS; ++l)
+    for (int s = 0; s < STAGES; ++s) {
+      if (slice >= slices) break;
 #pragma unroll
-      for (int piece = 0; piece < PIECES; ++piece)
+      for (int begin = 0; begin < 4; begin += CHUNKS) {
+        uint4 given[CHUNKS][PIECES][COLUMNS];
 #pragma unroll
-        for (int c = 0; c < COLUMNS; ++c) {
-          int input = min((int)blockIdx.y * BATCH + 8 * c + group, batch - 1);
-          int at = min((first + l) * SPAN + W::begin(place, piece), depth - 8);
-          given[l][piece][c] = *reinterpret_cast<const uint4*>(x + input * x_row + at);  // sectorwise: allow SW101, SW105
-        }
-    __syncwarp();
-    if ((first + LOADS) * SPAN > depth)
+        for (int l = 0; l < CHUNKS; ++l)
 #pragma unroll
-      for (int l = 0; l < LOADS; ++l)
+          for (int piece = 0; piece < PIECES; ++piece)
 #pragma unroll
-        for (int piece = 0; piece < PIECES; ++piece)
+            for (int c = 0; c < COLUMNS; ++c) {
+              int input = min((int)blockIdx.y * BATCH + 8 * c + group, batch - 1);
+              int at = min((4 * slice + begin + l) * SPAN + W::begin(place, piece), depth - 8);
+              given[l][piece][c] = *reinterpret_cast<const uint4*>(x + input * x_row + at);  // sectorwise: allow SW101, SW105
+            }
+        __syncwarp();
+        if (begin == 0) asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 1) : "memory");
+        __syncwarp();
+        if ((4 * slice + begin + CHUNKS) * SPAN > depth)
 #pragma unroll
-          for (int c = 0; c < COLUMNS; ++c)
-            if ((first + l) * SPAN + W::begin(place, piece) >= depth) given[l][piece][c] = make_uint4(0, 0, 0, 0);
+          for (int l = 0; l < CHUNKS; ++l)
 #pragma unroll
-    for (int l = 0; l < LOADS; ++l)
+            for (int piece = 0; piece < PIECES; ++piece)
 #pragma unroll
-      for (int r = 0; r < TILES; ++r) {
-        float part[COLUMNS][4] = {};
-        float(&into)[COLUMNS][4] = W::GROUPED ? part : sums[r];
+              for (int c = 0; c < COLUMNS; ++c)
+                if ((4 * slice + begin + l) * SPAN + W::begin(place, piece) >= depth)
+                  given[l][piece][c] = make_uint4(0, 0, 0, 0);
 #pragma unroll
-        for (int piece = 0; piece < PIECES; ++piece) {
-          unsigned int low[4], high[4];
-          W::decode(held[l][r][0], piece, low);
-          W::decode(held[l][r][1], piece, high);
+        for (int l = 0; l < CHUNKS; ++l) {
+          int cell = (4 * (begin + l) + place) ^ (group % 2 * 4);
+          uint4 upper = ring[s][group][cell], lower = ring[s][group + 8][cell];
+          float part[COLUMNS][4] = {};
+          float(&into)[COLUMNS][4] = W::GROUPED ? part : sums;
 #pragma unroll
-          for (int c = 0; c < COLUMNS; ++c) {
-            const uint4& b = given[l][piece][c];
-            multiply_add<T>(into[c], low[0], high[0], low[1], high[1], b.x, b.y);
-            multiply_add<T>(into[c], low[2], high[2], low[3], high[3], b.z, b.w);
+          for (int piece = 0; piece < PIECES; ++piece) {
+            unsigned int top[4], low[4];
+            W::decode(upper, piece, top);
+            W::decode(lower, piece, low);
+#pragma unroll
+            for (int c = 0; c < COLUMNS; ++c) {
+              const uint4& b = given[l][piece][c];
+              multiply_add<T>(into[c], top[0], low[0], top[1], low[1], b.x, b.y);
+              if (W::LESS) multiply_add<T>(into[c], W::LESS, W::LESS, W::LESS, W::LESS, b.x, b.y);
+              multiply_add<T>(into[c], top[2], low[2], top[3], low[3], b.z, b.w);
+              if (W::LESS) multiply_add<T>(into[c], W::LESS, W::LESS, W::LESS, W::LESS, b.z, b.w);
+            }
           }
+          if (W::GROUPED)
+#pragma unroll
+            for (int h = 0; h < 2; ++h) {
+              int from = (begin + l) % 2 * 16 + 8 * h + group;
+              T scale = {(unsigned short)__shfl_sync(0xffffffffu, kept[s][(begin + l) / 2], from)};
+#pragma unroll
+              for (int c = 0; c < COLUMNS; ++c)
+#pragma unroll
+                for (int i = 2 * h; i < 2 * h + 2; ++i) sums[c][i] += part[c][i] * widen(scale);
+            }
         }
-        if (W::GROUPED)
-#pragma unroll
-          for (int c = 0; c < COLUMNS; ++c)
-#pragma unroll
-            for (int i = 0; i < 4; ++i) sums[r][c][i] += part[c][i] * widen(scale[l][r][i / 2]);
       }
-    first += WARPS * LOADS;
-    if (first < chunks) load();
+      __syncwarp();
+      fill(slice + STAGES * WARPS, s);
+      slice += WARPS;
+    }
   }
   // Of C a lane has rows `group` and + 8, inputs 2 place and + 1. With this pitch 8 rows of inputs 0, 2, 4, 6, written at
   // once, meet all banks, and so do 16 rows of inputs n and n + 4, read at once.
-  __shared__ float partial[WARPS][TILES * COLUMNS][8 * PITCH];
+  __shared__ float partial[WARPS][COLUMNS][8 * PITCH];
 #pragma unroll
-  for (int r = 0; r < TILES; ++r)
+  for (int c = 0; c < COLUMNS; ++c)
 #pragma unroll
-    for (int c = 0; c < COLUMNS; ++c)
-#pragma unroll
-      for (int i = 0; i < 4; ++i)
-        partial[warp][r * COLUMNS + c][(2 * place + i % 2) * PITCH + group + i / 2 * 8] = sums[r][c][i];
+    for (int i = 0; i < 4; ++i) partial[warp][c][(2 * place + i % 2) * PITCH + group + i / 2 * 8] = sums[c][i];
   __syncthreads();
-  for (int number = threadIdx.x; number < 128 * TILES * COLUMNS; number += 32 * WARPS) {
-    int row = number % 16, within = number / 32 % 4 + number / 16 % 2 * 4, tile = number / 128;
+  for (int number = threadIdx.x; number < 128 * COLUMNS; number += 32 * WARPS) {
+    int row = number % 16, within = number / 32 % 4 + number / 16 % 2 * 4, column = number / 128;
     float sum = 0;
 #pragma unroll
-    for (int w = 0; w < WARPS; ++w) sum += partial[w][tile][within * PITCH + row];
-    int64 at = first_row + tile / COLUMNS * 16 + row;
-    int64 to = (int64)blockIdx.y * BATCH + tile % COLUMNS * 8 + within;
+    for (int w = 0; w < WARPS; ++w) sum += partial[w][column][within * PITCH + row];
+    int64 at = first_row + row;
+    int64 to = (int64)blockIdx.y * BATCH + column * 8 + within;
     if (at >= rows || to >= batch) continue;
     if (!W::GROUPED && scales != nullptr) sum *= static_cast<const float*>(scales)[at * scale_step];
     y[to * output.batch_step + at * output.row_step] = round_to<T>(sum);  // sectorwise: allow SW106

@@ -47,6 +47,7 @@ template <> struct Lines<1> {
 // Rows and columns are multiples of V, and all rows of both begin at multiples of 16 bytes. A block turns S x S squares
 // of V x V: it reads and writes 16 S bytes in a row. Cells of 16 bytes stand in shared memory at columns that are
 // exclusive-ored with their square's number, so that eight lanes meet eight groups of banks, written and read.
+// Blocks that follow each other write side by side: on an H200 that moves 4 % more than reading side by side.
 // Occupancy is 31 % for single bytes (SW402): a lane has 256 bytes in flight, the ten blocks of an SM 160 KiB.
 template <int E, int S>
 __global__ void __launch_bounds__(S * S, E == 1 ? 10 : E == 2 ? 4 : 6)
@@ -55,12 +56,12 @@ transpose_vectors(  // sectorwise: allow SW402
     int64 to_row_bytes, unsigned int tiles_across, unsigned int tiles_down, const Axes<4> batch) {
   constexpr int V = 16 / E;
   __shared__ uint4 cells[V * S][S];
-  unsigned int across = blockIdx.x % tiles_across, rest = blockIdx.x / tiles_across;
-  Distances matrix = find_matrix(batch, rest / tiles_down);
+  unsigned int down = blockIdx.x % tiles_down, rest = blockIdx.x / tiles_down, across = rest % tiles_across;
+  Distances matrix = find_matrix(batch, rest / tiles_across);
   from += matrix.from_bytes;
   to += matrix.to_bytes;
   int low = threadIdx.x % S, high = threadIdx.x / S;
-  int64 row = ((int64)(rest % tiles_down) * S + high) * V, column = ((int64)across * S + low) * V;
+  int64 row = ((int64)down * S + high) * V, column = ((int64)across * S + low) * V;
   uint4 lines[V];
   if (row < rows && column < columns) {
     const char* source = from + row * from_row_bytes + column * E;
@@ -70,7 +71,7 @@ transpose_vectors(  // sectorwise: allow SW402
     for (int v = 0; v < V; ++v) cells[V * low + v][high ^ (low & 7)] = Lines<E>::turn(lines, v);
   }
   __syncthreads();
-  row = ((int64)(rest % tiles_down) * S + low) * V;
+  row = ((int64)down * S + low) * V;
   char* target = to + row * E + (int64)across * (S * V) * to_row_bytes;
   if (row >= rows) return;
 #pragma unroll
