@@ -142,7 +142,7 @@ def _plan_tensor(product: Product, multiprocessors: int) -> KernelPlan:
         "e4m3": ("E4m3", 16),
         "u4": ("Int4", 32),
     }[product.weights]
-    batch = 8 if product.batch <= 8 else 16
+    batch = next(count for count in (1, 8, 16) if count >= min(product.batch, 16))
     slices = divide_up(product.depth, 16 * count)
     warps = 8
     while warps > 1 and warps >= 2 * slices:
@@ -158,7 +158,7 @@ def _plan_tensor(product: Product, multiprocessors: int) -> KernelPlan:
     )
     kernel = f"gemv_tensor<{format_name}, {C_TYPES[product.kind]}, {batch}, {stages}, {warps}, 3>"
     grid = (divide_up(product.rows, 16), divide_up(product.batch, batch), 1)
-    return KernelPlan("gemv_tensor.cu", kernel, grid, (32 * warps, 1, 1), arguments, 4096 * stages * warps, overlaps=True)
+    return KernelPlan("gemv_tensor.cu", kernel, grid, (32 * warps, 1, 1), arguments, (4096 + (32 * count if batch == 1 else 0)) * stages * warps, overlaps=True)
 
 
 def _plan_rows(product: Product, multiprocessors: int) -> KernelPlan:

@@ -22,6 +22,13 @@ template <typename T> struct Plain {
   }
 };
 
+// (word & mask) | bits in one instruction, which the compiler makes two of where both are constants.
+__device__ unsigned int keep_and_set(unsigned int word, unsigned int mask, unsigned int bits) {
+  unsigned int made;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(made) : "r"(word), "r"(mask), "r"(bits));
+  return made;
+}
+
 template <typename T> __device__ unsigned int pair_of_bytes(unsigned int word, int number);
 
 // 0x6400 + b is 1024 + b as f16: bytes of either sign are shifted by 128 first, and 1152 is taken away after.
@@ -33,7 +40,8 @@ template <> __device__ unsigned int pair_of_bytes<f16>(unsigned int word, int nu
 // Bits 0 to 6 beside 128 are 128 + b, exact; bit 7 beside -128 makes -256 of it. Their sum is the number.
 template <> __device__ unsigned int pair_of_bytes<bf16>(unsigned int word, int number) {
   unsigned int both = __byte_perm(word, 0, number ? 0x4342 : 0x4140);
-  unsigned int low = (both & 0x007f007fu) | 0x43004300u, high = (both & 0x00800080u) | 0xc300c300u;
+  unsigned int low = keep_and_set(both, 0x007f007fu, 0x43004300u);
+  unsigned int high = keep_and_set(both, 0x00800080u, 0xc300c300u);
   asm("fma.rn.bf16x2 %0, %0, %1, %2;" : "+r"(low) : "r"(0x3f803f80u), "r"(high));
   return low;
 }
@@ -82,10 +90,10 @@ template <typename T> struct Int4 {
     unsigned int word = pick(held, piece);
     for (int i = 0; i < 4; ++i) {
       if constexpr (IS_F16<T>) {
-        pairs[i] = (word >> 4 * i & 0x000f000fu) | 0x64006400u;  // 1024 + b
+        pairs[i] = keep_and_set(word >> 4 * i, 0x000f000fu, 0x64006400u);  // 1024 + b
         asm("sub.f16x2 %0, %0, %1;" : "+r"(pairs[i]) : "r"(0x64086408u));
       } else {
-        pairs[i] = (word >> 4 * i & 0x000f000fu) | 0x43004300u;  // 128 + b
+        pairs[i] = keep_and_set(word >> 4 * i, 0x000f000fu, 0x43004300u);  // 128 + b
       }
     }
   }
@@ -98,10 +106,18 @@ __device__ void copy_async(uint4* to, const uint4* from, bool inside) {
                : "memory");
 }
 
+// Until all but PENDING of the copies that were begun together are there, for the whole warp. What was loaded before it
+// has been asked for before.
+template <int PENDING> __device__ void wait_for_copies() {
+  __syncwarp();
+  asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
+  __syncwarp();
+}
+
 // A block has 16 rows. Of the slices of the depth, 256 bytes of W a row, a warp has every WARPS-th, and STAGES of them on
-// their way: 4 KiB each. The warps add up in shared memory. BATCH is 8 or 16; blockIdx.y counts such groups of inputs;
-// inputs beyond the last are the last again. Scales are of rows, floats [rows], or of groups, T [groups, rows]; plain
-// weights have none. `ready` is as in gemv_rows.
+// their way: 4 KiB each. The warps add up in shared memory. BATCH is 1, 8 or 16; blockIdx.y counts such groups of inputs;
+// inputs beyond the last are the last again. A single input passes shared memory beside the slices of W. Scales are of
+// rows, floats [rows], or of groups, T [groups, rows]; plain weights have none. `ready` is as in gemv_rows.
 //
 // What is allowed here: a lane of 8-bit weights reads half a sector of x, and the other half with its next load, out of
 // L1 (SW101, SW105). A row of y of a block is 32 bytes for each input (SW106).
@@ -111,14 +127,17 @@ gemv_tensor(
     const uint4* weights, const T* x, const void* scales, T* y, int64 rows, int depth, int64 weights_row, int64 x_row,
     int64 scale_step, Output output, int batch, int ready) {
   typedef WEIGHTS<T> W;
-  constexpr int SPAN = 4 * W::COUNT, PIECES = W::COUNT / 8, COLUMNS = BATCH / 8, PITCH = 20;
+  constexpr int SPAN = 4 * W::COUNT, PIECES = W::COUNT / 8, COLUMNS = (BATCH + 7) / 8, PITCH = 20;
+  constexpr int INPUT = BATCH == 1 ? 2 * W::COUNT : 0;  // cells of 16 bytes of x beside a slice of W
   constexpr int CHUNKS = PIECES * COLUMNS > 2 ? 1 : PIECES * COLUMNS > 1 ? 2 : 4;  // whose x is asked for at once
   extern __shared__ uint4 rings[];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = lane / 4, place = lane % 4;
-  uint4(*ring)[16][16] = reinterpret_cast<uint4(*)[16][16]>(rings) + warp * STAGES;
+  uint4* ring = rings + warp * STAGES * (256 + INPUT);
   int64 first_row = (int64)blockIdx.x * 16;
   int chunks = (depth - 1) / SPAN + 1, slices = (chunks + 3) / 4, slice = warp;
   int vectors = W::GROUPED ? 4 * chunks : depth / W::COUNT;
+  // None of these is negative, but the compiler does not know: a constant it would move to four registers again and again.
+  unsigned int less[4] = {W::LESS | depth >> 31, W::LESS | batch >> 31, W::LESS | ready >> 31, W::LESS | chunks >> 31};
   float sums[COLUMNS][4] = {};
   unsigned int kept[STAGES][2];  // of a slice's 4 groups of 16 rows a lane keeps two scales
   auto fill = [&](int number, int stage) {
@@ -126,7 +145,7 @@ gemv_tensor(
     for (int i = 0; i < 8; ++i) {
       int r = 2 * i + lane / 16, cell = lane % 16, at = 16 * number + cell;
       const uint4* from = weights + min(first_row + r, rows - 1) * weights_row + at;
-      copy_async(&ring[stage][r][cell ^ (r % 2 * 4)], from, at < vectors);
+      copy_async(ring + stage * (256 + INPUT) + 16 * r + (cell ^ (r % 2 * 4)), from, at < vectors);
     }
     if (W::GROUPED)
 #pragma unroll
@@ -135,6 +154,14 @@ gemv_tensor(
         int64 row = min(first_row + lane % 16, rows - 1);
         kept[stage][j] = static_cast<const T*>(scales)[chunk * scale_step + row].bits;
       }
+  };
+  auto fill_input = [&](int number, int stage) {
+#pragma unroll
+    for (int cell = lane; cell < INPUT; cell += 32) {
+      int at = number * (4 * SPAN) + 8 * cell;
+      const T* from = x + (int64)blockIdx.y * x_row + at;
+      copy_async(ring + stage * (256 + INPUT) + 256 + cell, reinterpret_cast<const uint4*>(from), at < depth);
+    }
     asm volatile("cp.async.commit_group;" ::: "memory");
   };
   let_next_begin();
@@ -142,10 +169,13 @@ gemv_tensor(
 #pragma unroll
   for (int s = 0; s < STAGES; ++s) fill(warp + s * WARPS, s);
   wait_for_previous();
+#pragma unroll
+  for (int s = 0; s < STAGES; ++s) fill_input(warp + s * WARPS, s);
   while (slice < slices) {
 #pragma unroll
     for (int s = 0; s < STAGES; ++s) {
       if (slice >= slices) break;
+      if (INPUT) wait_for_copies<STAGES - 1>();
 #pragma unroll
       for (int begin = 0; begin < 4; begin += CHUNKS) {
         uint4 given[CHUNKS][PIECES][COLUMNS];
@@ -155,28 +185,31 @@ gemv_tensor(
           for (int piece = 0; piece < PIECES; ++piece)
 #pragma unroll
             for (int c = 0; c < COLUMNS; ++c) {
-              int input = min((int)blockIdx.y * BATCH + 8 * c + group, batch - 1);
-              int at = min((4 * slice + begin + l) * SPAN + W::begin(place, piece), depth - 8);
-              given[l][piece][c] = *reinterpret_cast<const uint4*>(x + input * x_row + at);  // sectorwise: allow SW101, SW105
+              int within = (begin + l) * SPAN + W::begin(place, piece), at = slice * (4 * SPAN) + within;
+              if (INPUT) {
+                given[l][piece][c] = ring[s * (256 + INPUT) + 256 + within / 8];
+              } else {
+                int input = min((int)blockIdx.y * BATCH + 8 * c + group, batch - 1);
+                const T* from = x + input * x_row + min(at, depth - 8);
+                given[l][piece][c] = *reinterpret_cast<const uint4*>(from);  // sectorwise: allow SW101, SW105
+              }
             }
-        __syncwarp();
-        if (begin == 0) asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 1) : "memory");
-        __syncwarp();
-        if ((4 * slice + begin + CHUNKS) * SPAN > depth)
+        if (!INPUT && begin == 0) wait_for_copies<STAGES - 1>();
+        if (!INPUT && slice * (4 * SPAN) + (begin + CHUNKS) * SPAN > depth)
 #pragma unroll
           for (int l = 0; l < CHUNKS; ++l)
 #pragma unroll
             for (int piece = 0; piece < PIECES; ++piece)
 #pragma unroll
               for (int c = 0; c < COLUMNS; ++c)
-                if ((4 * slice + begin + l) * SPAN + W::begin(place, piece) >= depth)
+                if (slice * (4 * SPAN) + (begin + l) * SPAN + W::begin(place, piece) >= depth)
                   given[l][piece][c] = make_uint4(0, 0, 0, 0);
 #pragma unroll
         for (int l = 0; l < CHUNKS; ++l) {
           int cell = (4 * (begin + l) + place) ^ (group % 2 * 4);
-          uint4 upper = ring[s][group][cell], lower = ring[s][group + 8][cell];
-          float part[COLUMNS][4] = {};
-          float(&into)[COLUMNS][4] = W::GROUPED ? part : sums;
+          const uint4* held = ring + s * (256 + INPUT) + 16 * group + cell;
+          uint4 upper = held[0], lower = held[128];
+          float part[COLUMNS][2][4] = {};  // two chains: mma waits long for its own sums
 #pragma unroll
           for (int piece = 0; piece < PIECES; ++piece) {
             unsigned int top[4], low[4];
@@ -185,10 +218,11 @@ gemv_tensor(
 #pragma unroll
             for (int c = 0; c < COLUMNS; ++c) {
               const uint4& b = given[l][piece][c];
-              multiply_add<T>(into[c], top[0], low[0], top[1], low[1], b.x, b.y);
-              if (W::LESS) multiply_add<T>(into[c], W::LESS, W::LESS, W::LESS, W::LESS, b.x, b.y);
-              multiply_add<T>(into[c], top[2], low[2], top[3], low[3], b.z, b.w);
-              if (W::LESS) multiply_add<T>(into[c], W::LESS, W::LESS, W::LESS, W::LESS, b.z, b.w);
+              float(&one)[4] = W::GROUPED ? part[c][0] : sums[c], (&other)[4] = W::GROUPED ? part[c][1] : sums[c];
+              multiply_add<T>(one, top[0], low[0], top[1], low[1], b.x, b.y);
+              if (W::LESS) multiply_add<T>(other, less[0], less[1], less[2], less[3], b.x, b.y);
+              multiply_add<T>(other, top[2], low[2], top[3], low[3], b.z, b.w);
+              if (W::LESS) multiply_add<T>(one, less[0], less[1], less[2], less[3], b.z, b.w);
             }
           }
           if (W::GROUPED)
@@ -199,12 +233,13 @@ gemv_tensor(
 #pragma unroll
               for (int c = 0; c < COLUMNS; ++c)
 #pragma unroll
-                for (int i = 2 * h; i < 2 * h + 2; ++i) sums[c][i] += part[c][i] * widen(scale);
+                for (int i = 2 * h; i < 2 * h + 2; ++i) sums[c][i] += (part[c][0][i] + part[c][1][i]) * widen(scale);
             }
         }
       }
       __syncwarp();
       fill(slice + STAGES * WARPS, s);
+      fill_input(slice + STAGES * WARPS, s);
       slice += WARPS;
     }
   }
