@@ -144,21 +144,22 @@ def _plan_tensor(product: Product, multiprocessors: int) -> KernelPlan:
     }[product.weights]
     batch = next(count for count in (1, 8, 16) if count >= min(product.batch, 16))
     slices = divide_up(product.depth, 16 * count)
-    warps = 8
+    warps = 4
     while warps > 1 and warps >= 2 * slices:
         warps //= 2
     stages = min(2, divide_up(slices, warps))
+    tiles, blocks = 1, 4 if warps == 4 else 3
     scales: Argument = Pointer("scales") if product.scales else Number(0)
     row_step = product.w[0] * _item_bytes(product.weights) // VECTOR_BYTES
     arguments = (
         *(Pointer("weights"), Pointer("x"), scales, Pointer("y")),
-        *(Number(product.rows), Number(product.depth, 4), Number(row_step), Number(product.x[0])),
+        *(Number(product.rows), Number(product.depth, 4), Number(row_step, 4), Number(product.x[0])),
         Number(product.scale_step),
         *(Numbers(product.y), Number(product.batch, 4), Number(product.ready, 4)),
     )
-    kernel = f"gemv_tensor<{format_name}, {C_TYPES[product.kind]}, {batch}, {stages}, {warps}, 3>"
-    grid = (divide_up(product.rows, 16), divide_up(product.batch, batch), 1)
-    return KernelPlan("gemv_tensor.cu", kernel, grid, (32 * warps, 1, 1), arguments, (4096 + (32 * count if batch == 1 else 0)) * stages * warps, overlaps=True)
+    kernel = f"gemv_tensor<{format_name}, {C_TYPES[product.kind]}, {batch}, {tiles}, {stages}, {warps}, {blocks}>"
+    grid = (divide_up(product.rows, 16 * tiles), divide_up(product.batch, batch), 1)
+    return KernelPlan("gemv_tensor.cu", kernel, grid, (32 * warps, 1, 1), arguments, (4096 * tiles + (32 * count if batch == 1 else 0)) * stages * warps, overlaps=True)
 
 
 def _plan_rows(product: Product, multiprocessors: int) -> KernelPlan:

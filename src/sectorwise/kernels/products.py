@@ -3,6 +3,9 @@
 Sums are in float32; the result has the type of `x`. On tensor cores weights are read once for 16 inputs. A launch is
 put on the current stream of the array's framework, or on `stream`; with `out` nothing is allocated, and a call may be
 captured into a CUDA graph once its kernel has run before. `tests/kernels` holds the kernels to what is said of them.
+
+A product may be resident before what is ahead on the stream has ended, and waits for that. `weights_ready` says that
+nothing ahead on the stream writes weights or scales: then it reads weights before it waits.
 """
 
 from __future__ import annotations

@@ -109,7 +109,9 @@ gemv_rows(
   int64 row = first_row + threadIdx.x % ROWS;
   int input = first_input + (int)threadIdx.x / ROWS;
   float sum = 0;
-  for (int warp = 0; warp < (int)blockDim.x / 32; ++warp) sum += partial[warp][threadIdx.x];
+#pragma unroll
+  for (int warp = 0; warp < 8; ++warp)
+    if (warp < (int)blockDim.x / 32) sum += partial[warp][threadIdx.x];
   if (row < rows && input < batch) y[input * output.batch_step + row * output.row_step] = round_to<T>(sum);
 }
 

@@ -106,6 +106,9 @@ __device__ void copy_async(uint4* to, const uint4* from, bool inside) {
                : "memory");
 }
 
+// What was copied since the last time belongs together.
+__device__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+
 // Until all but PENDING of the copies that were begun together are there, for the whole warp. What was loaded before it
 // has been asked for before.
 template <int PENDING> __device__ void wait_for_copies() {
@@ -114,63 +117,73 @@ template <int PENDING> __device__ void wait_for_copies() {
   __syncwarp();
 }
 
-// A block has 16 rows. Of the slices of the depth, 256 bytes of W a row, a warp has every WARPS-th, and STAGES of them on
-// their way: 4 KiB each. The warps add up in shared memory. BATCH is 1, 8 or 16; blockIdx.y counts such groups of inputs;
+// A block has 16 TILES rows. Of the slices of the depth, 256 bytes of W a row, a warp has every WARPS-th, and STAGES of
+// them on their way. The warps add up in shared memory. BATCH is 1, 8 or 16; blockIdx.y counts such groups of inputs;
 // inputs beyond the last are the last again. A single input passes shared memory beside the slices of W. Scales are of
 // rows, floats [rows], or of groups, T [groups, rows]; plain weights have none. `ready` is as in gemv_rows.
 //
 // What is allowed here: a lane of 8-bit weights reads half a sector of x, and the other half with its next load, out of
 // L1 (SW101, SW105). A row of y of a block is 32 bytes for each input (SW106).
-template <template <typename> class WEIGHTS, typename T, int BATCH, int STAGES, int WARPS, int BLOCKS>
+template <template <typename> class WEIGHTS, typename T, int BATCH, int TILES, int STAGES, int WARPS, int BLOCKS>
 __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 gemv_tensor(
-    const uint4* weights, const T* x, const void* scales, T* y, int64 rows, int depth, int64 weights_row, int64 x_row,
-    int64 scale_step, Output output, int batch, int ready) {
+    const uint4* weights, const T* x, const void* scales, T* y, int64 rows, int depth, unsigned int weights_row,
+    int64 x_row, int64 scale_step, Output output, int batch, int ready) {
   typedef WEIGHTS<T> W;
   constexpr int SPAN = 4 * W::COUNT, PIECES = W::COUNT / 8, COLUMNS = (BATCH + 7) / 8, PITCH = 20;
   constexpr int INPUT = BATCH == 1 ? 2 * W::COUNT : 0;  // cells of 16 bytes of x beside a slice of W
+  constexpr int STAGE = 256 * TILES + INPUT;
   constexpr int CHUNKS = PIECES * COLUMNS > 2 ? 1 : PIECES * COLUMNS > 1 ? 2 : 4;  // whose x is asked for at once
   extern __shared__ uint4 rings[];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = lane / 4, place = lane % 4;
-  uint4* ring = rings + warp * STAGES * (256 + INPUT);
-  int64 first_row = (int64)blockIdx.x * 16;
+  uint4* ring = rings + warp * STAGES * STAGE;
+  int64 first_row = (int64)blockIdx.x * (16 * TILES);
+  int last_row = (int)min(rows - first_row, (int64)(16 * TILES)) - 1;
   int chunks = (depth - 1) / SPAN + 1, slices = (chunks + 3) / 4, slice = warp;
   int vectors = W::GROUPED ? 4 * chunks : depth / W::COUNT;
   // None of these is negative, but the compiler does not know: a constant it would move to four registers again and again.
   unsigned int less[4] = {W::LESS | depth >> 31, W::LESS | batch >> 31, W::LESS | ready >> 31, W::LESS | chunks >> 31};
-  float sums[COLUMNS][4] = {};
-  unsigned int kept[STAGES][2];  // of a slice's 4 groups of 16 rows a lane keeps two scales
+  float sums[TILES][COLUMNS][4] = {};
+  unsigned int kept[STAGES][TILES][2];  // of a slice's 4 groups of 16 rows a lane keeps two scales
+  const uint4* tile = weights + first_row * weights_row + lane % 16;
   auto fill = [&](int number, int stage) {
+    bool inside = 16 * number + lane % 16 < vectors;
+    uint4* to = ring + stage * STAGE + lane / 16 * 16;
 #pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      int r = 2 * i + lane / 16, cell = lane % 16, at = 16 * number + cell;
-      const uint4* from = weights + min(first_row + r, rows - 1) * weights_row + at;
-      copy_async(ring + stage * (256 + INPUT) + 16 * r + (cell ^ (r % 2 * 4)), from, at < vectors);
+    for (int i = 0; i < 8 * TILES; ++i) {
+      unsigned int row = min(2 * i + lane / 16, last_row);
+      const uint4* from = tile + 16 * number + (unsigned long long)row * weights_row;
+      copy_async(to + 32 * i + (lane % 16 ^ lane / 16 * 4), from, inside);
     }
     if (W::GROUPED)
 #pragma unroll
-      for (int j = 0; j < 2; ++j) {
-        int chunk = min(4 * number + 2 * j + lane / 16, chunks - 1);
-        int64 row = min(first_row + lane % 16, rows - 1);
-        kept[stage][j] = static_cast<const T*>(scales)[chunk * scale_step + row].bits;
-      }
+      for (int r = 0; r < TILES; ++r)
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+          int chunk = min(4 * number + 2 * j + lane / 16, chunks - 1);
+          int64 row = first_row + min(16 * r + lane % 16, last_row);
+          kept[stage][r][j] = static_cast<const T*>(scales)[chunk * scale_step + row].bits;
+        }
   };
   auto fill_input = [&](int number, int stage) {
 #pragma unroll
     for (int cell = lane; cell < INPUT; cell += 32) {
       int at = number * (4 * SPAN) + 8 * cell;
       const T* from = x + (int64)blockIdx.y * x_row + at;
-      copy_async(ring + stage * (256 + INPUT) + 256 + cell, reinterpret_cast<const uint4*>(from), at < depth);
+      copy_async(ring + stage * STAGE + 256 * TILES + cell, reinterpret_cast<const uint4*>(from), at < depth);
     }
-    asm volatile("cp.async.commit_group;" ::: "memory");
   };
   let_next_begin();
   if (!ready) wait_for_previous();
 #pragma unroll
-  for (int s = 0; s < STAGES; ++s) fill(warp + s * WARPS, s);
+  for (int s = 0; s < STAGES; ++s)
+    if (warp + s * WARPS < slices) fill(warp + s * WARPS, s);
   wait_for_previous();
 #pragma unroll
-  for (int s = 0; s < STAGES; ++s) fill_input(warp + s * WARPS, s);
+  for (int s = 0; s < STAGES; ++s) {
+    if (warp + s * WARPS < slices) fill_input(warp + s * WARPS, s);
+    commit_copies();
+  }
   while (slice < slices) {
 #pragma unroll
     for (int s = 0; s < STAGES; ++s) {
@@ -187,7 +200,7 @@ gemv_tensor(
             for (int c = 0; c < COLUMNS; ++c) {
               int within = (begin + l) * SPAN + W::begin(place, piece), at = slice * (4 * SPAN) + within;
               if (INPUT) {
-                given[l][piece][c] = ring[s * (256 + INPUT) + 256 + within / 8];
+                given[l][piece][c] = ring[s * STAGE + 256 * TILES + within / 8];
               } else {
                 int input = min((int)blockIdx.y * BATCH + 8 * c + group, batch - 1);
                 const T* from = x + input * x_row + min(at, depth - 8);
@@ -205,60 +218,71 @@ gemv_tensor(
                 if (slice * (4 * SPAN) + (begin + l) * SPAN + W::begin(place, piece) >= depth)
                   given[l][piece][c] = make_uint4(0, 0, 0, 0);
 #pragma unroll
-        for (int l = 0; l < CHUNKS; ++l) {
-          int cell = (4 * (begin + l) + place) ^ (group % 2 * 4);
-          const uint4* held = ring + s * (256 + INPUT) + 16 * group + cell;
-          uint4 upper = held[0], lower = held[128];
-          float part[COLUMNS][2][4] = {};  // two chains: mma waits long for its own sums
+        for (int l = 0; l < CHUNKS; ++l)
 #pragma unroll
-          for (int piece = 0; piece < PIECES; ++piece) {
-            unsigned int top[4], low[4];
-            W::decode(upper, piece, top);
-            W::decode(lower, piece, low);
+          for (int r = 0; r < TILES; ++r) {
+            int cell = (4 * (begin + l) + place) ^ (group % 2 * 4);
+            const uint4* held = ring + s * STAGE + 256 * r + 16 * group + cell;
+            uint4 upper = held[0], lower = held[128];
+            float part[COLUMNS][2][4] = {};  // two chains: mma waits long for its own sums
 #pragma unroll
-            for (int c = 0; c < COLUMNS; ++c) {
-              const uint4& b = given[l][piece][c];
-              float(&one)[4] = W::GROUPED ? part[c][0] : sums[c], (&other)[4] = W::GROUPED ? part[c][1] : sums[c];
-              multiply_add<T>(one, top[0], low[0], top[1], low[1], b.x, b.y);
-              if (W::LESS) multiply_add<T>(other, less[0], less[1], less[2], less[3], b.x, b.y);
-              multiply_add<T>(other, top[2], low[2], top[3], low[3], b.z, b.w);
-              if (W::LESS) multiply_add<T>(one, less[0], less[1], less[2], less[3], b.z, b.w);
+            for (int piece = 0; piece < PIECES; ++piece) {
+              unsigned int top[4], low[4];
+              W::decode(upper, piece, top);
+              W::decode(lower, piece, low);
+#pragma unroll
+              for (int c = 0; c < COLUMNS; ++c) {
+                const uint4& b = given[l][piece][c];
+                float(&one)[4] = W::GROUPED ? part[c][0] : sums[r][c], (&other)[4] = W::GROUPED ? part[c][1] : sums[r][c];
+                multiply_add<T>(one, top[0], low[0], top[1], low[1], b.x, b.y);
+                if (W::LESS) multiply_add<T>(other, less[0], less[1], less[2], less[3], b.x, b.y);
+                multiply_add<T>(other, top[2], low[2], top[3], low[3], b.z, b.w);
+                if (W::LESS) multiply_add<T>(one, less[0], less[1], less[2], less[3], b.z, b.w);
+              }
             }
+            if (W::GROUPED)
+#pragma unroll
+              for (int h = 0; h < 2; ++h) {
+                int from = (begin + l) % 2 * 16 + 8 * h + group;
+                T scale = {(unsigned short)__shfl_sync(0xffffffffu, kept[s][r][(begin + l) / 2], from)};
+#pragma unroll
+                for (int c = 0; c < COLUMNS; ++c)
+#pragma unroll
+                  for (int i = 2 * h; i < 2 * h + 2; ++i)
+                    sums[r][c][i] += (part[c][0][i] + part[c][1][i]) * widen(scale);
+              }
           }
-          if (W::GROUPED)
-#pragma unroll
-            for (int h = 0; h < 2; ++h) {
-              int from = (begin + l) % 2 * 16 + 8 * h + group;
-              T scale = {(unsigned short)__shfl_sync(0xffffffffu, kept[s][(begin + l) / 2], from)};
-#pragma unroll
-              for (int c = 0; c < COLUMNS; ++c)
-#pragma unroll
-                for (int i = 2 * h; i < 2 * h + 2; ++i) sums[c][i] += (part[c][0][i] + part[c][1][i]) * widen(scale);
-            }
-        }
       }
-      __syncwarp();
-      fill(slice + STAGES * WARPS, s);
-      fill_input(slice + STAGES * WARPS, s);
+      int next = slice + STAGES * WARPS;
+      if (next < slices) {
+        __syncwarp();
+        fill(next, s);
+        fill_input(next, s);
+      }
+      commit_copies();
       slice += WARPS;
     }
   }
   // Of C a lane has rows `group` and + 8, inputs 2 place and + 1. With this pitch 8 rows of inputs 0, 2, 4, 6, written at
   // once, meet all banks, and so do 16 rows of inputs n and n + 4, read at once.
-  __shared__ float partial[WARPS][COLUMNS][8 * PITCH];
+  __shared__ float partial[WARPS][TILES * COLUMNS][8 * PITCH];
 #pragma unroll
-  for (int c = 0; c < COLUMNS; ++c)
+  for (int r = 0; r < TILES; ++r)
 #pragma unroll
-    for (int i = 0; i < 4; ++i) partial[warp][c][(2 * place + i % 2) * PITCH + group + i / 2 * 8] = sums[c][i];
+    for (int c = 0; c < COLUMNS; ++c)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        partial[warp][r * COLUMNS + c][(2 * place + i % 2) * PITCH + group + i / 2 * 8] = sums[r][c][i];
   __syncthreads();
-  for (int number = threadIdx.x; number < 128 * COLUMNS; number += 32 * WARPS) {
-    int row = number % 16, within = number / 32 % 4 + number / 16 % 2 * 4, column = number / 128;
+  for (int number = threadIdx.x; number < 128 * TILES * COLUMNS; number += 32 * WARPS) {
+    int row = number % 16, within = number / 32 % 4 + number / 16 % 2 * 4, part = number / 128;
+    int tile_row = part / COLUMNS * 16 + row;
+    int64 to = (int64)blockIdx.y * BATCH + part % COLUMNS * 8 + within;
+    if (tile_row > last_row || to >= batch) continue;
     float sum = 0;
 #pragma unroll
-    for (int w = 0; w < WARPS; ++w) sum += partial[w][column][within * PITCH + row];
-    int64 at = first_row + row;
-    int64 to = (int64)blockIdx.y * BATCH + column * 8 + within;
-    if (at >= rows || to >= batch) continue;
+    for (int w = 0; w < WARPS; ++w) sum += partial[w][part][within * PITCH + row];
+    int64 at = first_row + tile_row;
     if (!W::GROUPED && scales != nullptr) sum *= static_cast<const float*>(scales)[at * scale_step];
     y[to * output.batch_step + at * output.row_step] = round_to<T>(sum);  // sectorwise: allow SW106
   }
