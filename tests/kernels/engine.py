@@ -126,7 +126,7 @@ def execute_plan(
     bound = bind_plan(plan, memories, offsets or {})
     execution = execute(bound, ExecutionOptions())
     assert execution.faults == ()
-    assert execution.limitations == ()
+    assert execution.limitations == (), execution.limitations
     names = [argument.name for argument in bound.launch.arguments if isinstance(argument, BufferArgument)]
     return {str(name): execution.read_buffer(number) for number, name in enumerate(names)}
 

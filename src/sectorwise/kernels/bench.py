@@ -36,10 +36,11 @@ if TYPE_CHECKING:
 ROTATED_BYTES: Final = 256 << 20
 """Copies of what is rotated take at least so much: four times the L2 of an H200."""
 
-_LAUNCHES: Final = 48
-"""Of short launches a graph holds at least so many: its own beginning and end are to weigh little."""
+_MOVED_BYTES: Final = 2 << 30
+"""The launches of a graph move at least so much, unless they are many: what it takes to begin and to end is to weigh
+little, about six microseconds."""
 
-_SHORT_BYTES: Final = 1 << 26
+_MOST_LAUNCHES: Final = 192
 _REPLAYS: Final = 21
 _WARM_UPS: Final = 3
 _DEVICE: Final = 0
@@ -156,7 +157,8 @@ def _count_copies(case: BenchCase) -> tuple[int, int]:
     """Copies of what is rotated, and how often a graph goes through them."""
     rotated_bytes = sum(case.sizes_bytes[name] for name in case.rotated)
     copies = max(2, min(-(-ROTATED_BYTES // rotated_bytes), 64))
-    return copies, max(1, _LAUNCHES // copies) if rotated_bytes < _SHORT_BYTES else 1
+    launches = max(1, min(-(-_MOVED_BYTES // case.moved_bytes), _MOST_LAUNCHES))
+    return copies, -(-launches // copies)
 
 
 @contextmanager

@@ -148,7 +148,7 @@ def _plan_tensor(product: Product, multiprocessors: int) -> KernelPlan:
     while warps > 1 and warps >= 2 * slices:
         warps //= 2
     stages = min(2, divide_up(slices, warps))
-    tiles, blocks = 1, 4 if warps == 4 else 3
+    tiles, parts, blocks = 1, 2 if slices > warps else 1, 4 if warps == 4 else 3
     scales: Argument = Pointer("scales") if product.scales else Number(0)
     row_step = product.w[0] * _item_bytes(product.weights) // VECTOR_BYTES
     arguments = (
@@ -157,8 +157,8 @@ def _plan_tensor(product: Product, multiprocessors: int) -> KernelPlan:
         Number(product.scale_step),
         *(Numbers(product.y), Number(product.batch, 4), Number(product.ready, 4)),
     )
-    kernel = f"gemv_tensor<{format_name}, {C_TYPES[product.kind]}, {batch}, {tiles}, {stages}, {warps}, {blocks}>"
-    grid = (divide_up(product.rows, 16 * tiles), divide_up(product.batch, batch), 1)
+    kernel = f"gemv_tensor<{format_name}, {C_TYPES[product.kind]}, {batch}, {tiles}, {parts}, {stages}, {warps}, {blocks}>"
+    grid = (divide_up(product.rows, 16 * tiles) * parts, divide_up(product.batch, batch), 1)
     return KernelPlan("gemv_tensor.cu", kernel, grid, (32 * warps, 1, 1), arguments, (4096 * tiles + (32 * count if batch == 1 else 0)) * stages * warps, overlaps=True)
 
 

@@ -53,8 +53,8 @@ def transpose(a: object, out: object | None = None, *, stream: int | None = None
 def soa_from_aos(records: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401
     """Take records [..., N, F] apart into an array a field, [..., F, N].
 
-    Plan: a block loads 256 records as they lie, 16 bytes a lane (48-byte records: three loads in flight a lane, eight
-    blocks an SM with 96 KiB), keeps them in 12 KiB of shared memory, and a lane reads its own record in the widest
+    Plan: a block loads 64 records as they lie, 16 bytes a lane (48-byte records: three loads in flight a lane, 32
+    blocks an SM with 96 KiB), keeps them in 3 KiB of shared memory, and a lane reads its own record in the widest
     words whose stride meets all banks; stores are 32 neighbouring elements of a field a warp.
 
     Raises:

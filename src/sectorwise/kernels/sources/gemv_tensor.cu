@@ -106,6 +106,19 @@ __device__ void copy_async(uint4* to, const uint4* from, bool inside) {
                : "memory");
 }
 
+// All threads of the blocks of a cluster; and what another of them keeps at the same place of its shared memory.
+__device__ void meet_cluster() {
+  asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+__device__ float read_from_block(const float* here, int block) {
+  float value;
+  asm volatile("{ .reg .u32 there; mapa.shared::cluster.u32 there, %1, %2; ld.shared::cluster.f32 %0, [there]; }"
+               : "=f"(value)
+               : "r"((unsigned int)__cvta_generic_to_shared(here)), "r"(block)
+               : "memory");
+  return value;
+}
+
 // What was copied since the last time belongs together.
 __device__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
@@ -117,29 +130,30 @@ template <int PENDING> __device__ void wait_for_copies() {
   __syncwarp();
 }
 
-// A block has 16 TILES rows. Of the slices of the depth, 256 bytes of W a row, a warp has every WARPS-th, and STAGES of
-// them on their way. The warps add up in shared memory. BATCH is 1, 8 or 16; blockIdx.y counts such groups of inputs;
+// A cluster of PARTS blocks has 16 TILES rows. Of the slices of the depth, 256 bytes of W a row, each of its warps has some
+// and STAGES of them on their way. The warps add up in shared memory, the blocks through each other's. BATCH is 1, 8 or 16; blockIdx.y counts such groups of inputs;
 // inputs beyond the last are the last again. A single input passes shared memory beside the slices of W. Scales are of
 // rows, floats [rows], or of groups, T [groups, rows]; plain weights have none. `ready` is as in gemv_rows.
 //
 // What is allowed here: a lane of 8-bit weights reads half a sector of x, and the other half with its next load, out of
 // L1 (SW101, SW105). A row of y of a block is 32 bytes for each input (SW106).
-template <template <typename> class WEIGHTS, typename T, int BATCH, int TILES, int STAGES, int WARPS, int BLOCKS>
-__global__ void __launch_bounds__(32 * WARPS, BLOCKS)
+template <template <typename> class WEIGHTS, typename T, int BATCH, int TILES, int PARTS, int STAGES, int WARPS, int BLOCKS>
+__global__ void __launch_bounds__(32 * WARPS, BLOCKS) __cluster_dims__(PARTS, 1, 1)
 gemv_tensor(
     const uint4* weights, const T* x, const void* scales, T* y, int64 rows, int depth, unsigned int weights_row,
     int64 x_row, int64 scale_step, Output output, int batch, int ready) {
   typedef WEIGHTS<T> W;
   constexpr int SPAN = 4 * W::COUNT, PIECES = W::COUNT / 8, COLUMNS = (BATCH + 7) / 8, PITCH = 20;
   constexpr int INPUT = BATCH == 1 ? 2 * W::COUNT : 0;  // cells of 16 bytes of x beside a slice of W
-  constexpr int STAGE = 256 * TILES + INPUT;
+  constexpr int STAGE = 256 * TILES + INPUT, STEP = PARTS * WARPS, SUMS = 128 * TILES * COLUMNS;
   constexpr int CHUNKS = PIECES * COLUMNS > 2 ? 1 : PIECES * COLUMNS > 1 ? 2 : 4;  // whose x is asked for at once
   extern __shared__ uint4 rings[];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = lane / 4, place = lane % 4;
   uint4* ring = rings + warp * STAGES * STAGE;
-  int64 first_row = (int64)blockIdx.x * (16 * TILES);
+  int part_number = blockIdx.x % PARTS;
+  int64 first_row = (int64)(blockIdx.x / PARTS) * (16 * TILES);
   int last_row = (int)min(rows - first_row, (int64)(16 * TILES)) - 1;
-  int chunks = (depth - 1) / SPAN + 1, slices = (chunks + 3) / 4, slice = warp;
+  int chunks = (depth - 1) / SPAN + 1, slices = (chunks + 3) / 4, slice = part_number * WARPS + warp;
   int vectors = W::GROUPED ? 4 * chunks : depth / W::COUNT;
   // None of these is negative, but the compiler does not know: a constant it would move to four registers again and again.
   unsigned int less[4] = {W::LESS | depth >> 31, W::LESS | batch >> 31, W::LESS | ready >> 31, W::LESS | chunks >> 31};
@@ -177,11 +191,11 @@ gemv_tensor(
   if (!ready) wait_for_previous();
 #pragma unroll
   for (int s = 0; s < STAGES; ++s)
-    if (warp + s * WARPS < slices) fill(warp + s * WARPS, s);
+    if (slice + s * STEP < slices) fill(slice + s * STEP, s);
   wait_for_previous();
 #pragma unroll
   for (int s = 0; s < STAGES; ++s) {
-    if (warp + s * WARPS < slices) fill_input(warp + s * WARPS, s);
+    if (slice + s * STEP < slices) fill_input(slice + s * STEP, s);
     commit_copies();
   }
   while (slice < slices) {
@@ -253,14 +267,14 @@ gemv_tensor(
               }
           }
       }
-      int next = slice + STAGES * WARPS;
+      int next = slice + STAGES * STEP;
       if (next < slices) {
         __syncwarp();
         fill(next, s);
         fill_input(next, s);
       }
       commit_copies();
-      slice += WARPS;
+      slice += STEP;
     }
   }
   // Of C a lane has rows `group` and + 8, inputs 2 place and + 1. With this pitch 8 rows of inputs 0, 2, 4, 6, written at
@@ -274,16 +288,29 @@ gemv_tensor(
       for (int i = 0; i < 4; ++i)
         partial[warp][r * COLUMNS + c][(2 * place + i % 2) * PITCH + group + i / 2 * 8] = sums[r][c][i];
   __syncthreads();
-  for (int number = threadIdx.x; number < 128 * TILES * COLUMNS; number += 32 * WARPS) {
-    int row = number % 16, within = number / 32 % 4 + number / 16 % 2 * 4, part = number / 128;
-    int tile_row = part / COLUMNS * 16 + row;
-    int64 to = (int64)blockIdx.y * BATCH + part % COLUMNS * 8 + within;
+  __shared__ float total[PARTS > 1 ? SUMS : 1];
+  auto place_of = [&](int number) { return (number / 32 % 4 + number / 16 % 2 * 4) * PITCH + number % 16; };
+  if (PARTS > 1) {
+    for (int number = threadIdx.x; number < SUMS; number += 32 * WARPS) {
+      float sum = 0;
+#pragma unroll
+      for (int w = 0; w < WARPS; ++w) sum += partial[w][number / 128][place_of(number)];
+      total[number] = sum;
+    }
+    meet_cluster();
+  }
+  int share = SUMS / PARTS;
+  for (int number = part_number * share + threadIdx.x; number < (part_number + 1) * share; number += 32 * WARPS) {
+    int tile_row = number / 128 / COLUMNS * 16 + number % 16;
+    int64 to = (int64)blockIdx.y * BATCH + number / 128 % COLUMNS * 8 + number / 32 % 4 + number / 16 % 2 * 4;
     if (tile_row > last_row || to >= batch) continue;
     float sum = 0;
 #pragma unroll
-    for (int w = 0; w < WARPS; ++w) sum += partial[w][part][within * PITCH + row];
+    for (int w = 0; w < (PARTS > 1 ? PARTS : WARPS); ++w)
+      sum += PARTS > 1 ? read_from_block(&total[number], w) : partial[w][number / 128][place_of(number)];
     int64 at = first_row + tile_row;
     if (!W::GROUPED && scales != nullptr) sum *= static_cast<const float*>(scales)[at * scale_step];
     y[to * output.batch_step + at * output.row_step] = round_to<T>(sum);  // sectorwise: allow SW106
   }
+  if (PARTS > 1) meet_cluster();
 }
