@@ -101,7 +101,7 @@ def test_records_of_48_bytes_are_clean() -> None:
     together = plan_move(turn(lay((fields, count), item, 512)), lay((count, fields), item, 1 << 40))
     for kernel in check("records.cu", [configure(apart, sizes), configure(together, sizes)]):
         assert judge(kernel) == ([], True, True)
-        assert (kernel.occupancy.blocks_per_sm, bytes_in_flight(kernel)) == (8, 96 << 10)
+        assert (kernel.occupancy.blocks_per_sm, bytes_in_flight(kernel)) == (32, 96 << 10)
 
 
 def multiply(rows: int, depth: int, batch: int, weights: str) -> LaunchConfig:

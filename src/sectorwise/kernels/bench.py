@@ -156,7 +156,8 @@ def compare_plans(driver: Driver, case: BenchCase, plans: Mapping[str, KernelPla
 def _count_copies(case: BenchCase) -> tuple[int, int]:
     """Copies of what is rotated, and how often a graph goes through them."""
     rotated_bytes = sum(case.sizes_bytes[name] for name in case.rotated)
-    copies = max(2, min(-(-ROTATED_BYTES // rotated_bytes), 64))
+    least = 2 if "weights" in case.rotated else 1  # what is moved leaves the L2 full of its end, and begins elsewhere
+    copies = max(least, min(-(-ROTATED_BYTES // rotated_bytes), 64))
     launches = max(1, min(-(-_MOVED_BYTES // case.moved_bytes), _MOST_LAUNCHES))
     return copies, -(-launches // copies)
 

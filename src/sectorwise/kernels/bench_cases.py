@@ -64,7 +64,7 @@ def list_cases(multiprocessors: int) -> tuple[BenchCase, ...]:
     cases += [_multiply("u4", n, k, 1, multiprocessors, goal) for n, k, goal in _INT4]
     for kind in ("e4m3", "i8"):
         cases += [_multiply(kind, n, k, batch, multiprocessors, goal) for n, k, goal in _BYTES for batch in (1, 4, 16)]
-    cases.append(_copy(1 << 29))
+    cases.append(_copy(576 << 20))
     cases += [_turn(item, (side, side), of_memcpy=0.95) for item in (4, 2) for side in (8192, 12288, 16384)]
     cases += [_turn(4, shape) for shape in ((4097, 8191), (3, 10_000_000), (4096, 64, 64))]
     cases += [_turn(4, (1 << 24, 12), 0.95 * 4.26), _turn(4, (12, 1 << 24), 0.95 * 4.26)]

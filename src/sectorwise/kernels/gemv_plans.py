@@ -144,11 +144,12 @@ def _plan_tensor(product: Product, multiprocessors: int) -> KernelPlan:
     }[product.weights]
     batch = next(count for count in (1, 8, 16) if count >= min(product.batch, 16))
     slices = divide_up(product.depth, 16 * count)
-    warps = 4
+    few = divide_up(product.rows, 16) <= 2 * multiprocessors
+    warps, blocks = (8, 2) if few else (4, 4)
     while warps > 1 and warps >= 2 * slices:
         warps //= 2
-    stages = min(2, divide_up(slices, warps))
-    tiles, parts, blocks = 1, 2 if slices > warps else 1, 4 if warps == 4 else 3
+    stages = 2 if slices >= 16 else 1
+    tiles, parts = 1, 1
     scales: Argument = Pointer("scales") if product.scales else Number(0)
     row_step = product.w[0] * _item_bytes(product.weights) // VECTOR_BYTES
     arguments = (

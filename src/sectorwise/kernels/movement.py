@@ -24,7 +24,6 @@ COPY_LOADS: Final = 1
 H200 moves less, 3.9 TB/s where one makes 4.28: reads and writes take turns in longer stretches."""
 
 _COPY_THREADS: Final = 256
-_RECORD_THREADS: Final = 64
 _LEAST_RECORDS: Final = 256
 _RECORD_BYTES: Final = 128
 """Records of a block up to this size leave room for 24 blocks of 64 of them in the shared memory of an SM."""
@@ -133,13 +132,14 @@ def _plan_records(
 ) -> KernelPlan:
     item, fields, records = sizes
     width = VECTOR_BYTES if gcd(VECTOR_BYTES, *begins) == VECTOR_BYTES else item
-    blocks = divide_up(records, _RECORD_THREADS)
+    threads = 64 if item * fields >= 32 else 256  # threads_for of records.cu
+    blocks = divide_up(records, threads)
     arguments = (
         *_pointers(walk),
         *(Number(records), Number(field_bytes), Number(blocks, 4), _batch(batch, _BATCH_AXES)),
     )
     total = blocks * prod(axis.extent for axis in batch)
-    return _plan("records.cu", f"{kernel}<{item}, {fields}, {width}>", total, _RECORD_THREADS, arguments)
+    return _plan("records.cu", f"{kernel}<{item}, {fields}, {width}>", total, threads, arguments)
 
 
 def _pointers(walk: Walk) -> tuple[Pointer, Pointer]:

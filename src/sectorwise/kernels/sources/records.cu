@@ -1,8 +1,9 @@
 // Records of FIELDS elements of E bytes, one after the other, into an array a field, and back.
 #include "words.cuh"
 
-// Of 64, 128, 256 and 512 the H200 moves most with 64, and with plain loads and stores, not those for data used once.
-constexpr int THREADS = 64;
+// Records of a block, one a thread. Of 64, 128, 256 and 512 records of 48 bytes the H200 moves most with 64, and with plain
+// loads and stores, not those for data used once; small records want more of them.
+constexpr int threads_for(int record_bytes) { return record_bytes >= 32 ? 64 : 256; }
 
 constexpr int common(int a, int b) { return b == 0 ? a : common(b, a % b); }
 
@@ -21,10 +22,11 @@ template <int E, int FIELDS> struct Records {
 
 // One record a thread. MOVE is the width of the loads: 16 where the records begin at a multiple of it, else E.
 template <int E, int FIELDS, int MOVE>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(threads_for(E * FIELDS))
 records_to_arrays(const char* __restrict__ from, char* __restrict__ to, int64 records, int64 field_bytes,
                   unsigned int blocks, const Axes<4> batch) {
   typedef Records<E, FIELDS> R;
+  constexpr int THREADS = threads_for(R::BYTES);
   __shared__ __align__(16) char held[THREADS * R::BYTES];
   Distances matrix = find_matrix(batch, blockIdx.x / blocks);
   from += matrix.from_bytes;
@@ -64,10 +66,11 @@ records_to_arrays(const char* __restrict__ from, char* __restrict__ to, int64 re
 
 // The way back, mirrored.
 template <int E, int FIELDS, int MOVE>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(threads_for(E * FIELDS))
 arrays_to_records(const char* __restrict__ from, char* __restrict__ to, int64 records, int64 field_bytes,
                   unsigned int blocks, const Axes<4> batch) {
   typedef Records<E, FIELDS> R;
+  constexpr int THREADS = threads_for(R::BYTES);
   __shared__ __align__(16) char held[THREADS * R::BYTES];
   Distances matrix = find_matrix(batch, blockIdx.x / blocks);
   from += matrix.from_bytes;
