@@ -167,7 +167,7 @@ def _plan_rows(product: Product, multiprocessors: int) -> KernelPlan:
     item = _item_bytes(product.kind)
     width = VECTOR_BYTES if _is_aligned(product) else item
     batch = next(count for count in (1, 2, 4) if count >= min(product.batch, 4))
-    share = 1 if batch < 4 else 2
+    share = 2 if batch == 4 and product.rows >= _SHARE_X * multiprocessors else 1
     loads = LOADS // 2
     threads = 256
     while threads > 32 and threads * loads * width // 2 >= product.depth * item:
