@@ -203,7 +203,7 @@ gemv_tensor(
     for (int s = 0; s < STAGES; ++s) {
       if (slice >= slices) break;
       if (INPUT) wait_for_copies<STAGES - 1>();
-#pragma unroll
+#pragma unroll(W::GROUPED ? 1 : 4)
       for (int begin = 0; begin < 4; begin += CHUNKS) {
         uint4 given[CHUNKS][PIECES][COLUMNS];
 #pragma unroll
@@ -235,7 +235,7 @@ gemv_tensor(
         for (int l = 0; l < CHUNKS; ++l)
 #pragma unroll
           for (int r = 0; r < TILES; ++r) {
-            int cell = (4 * (begin + l) + place) ^ (group % 2 * 4);
+            int cell = (place + group % 2 * 4) ^ (4 * (begin + l));
             const uint4* held = ring + s * STAGE + 256 * r + 16 * group + cell;
             uint4 upper = held[0], lower = held[128];
             float part[COLUMNS][2][4] = {};  // two chains: mma waits long for its own sums
@@ -258,7 +258,7 @@ gemv_tensor(
 #pragma unroll
               for (int h = 0; h < 2; ++h) {
                 int from = (begin + l) % 2 * 16 + 8 * h + group;
-                T scale = {(unsigned short)__shfl_sync(0xffffffffu, kept[s][r][(begin + l) / 2], from)};
+                T scale = {(unsigned short)__shfl_sync(0xffffffffu, begin + l < 2 ? kept[s][r][0] : kept[s][r][1], from)};
 #pragma unroll
                 for (int c = 0; c < COLUMNS; ++c)
 #pragma unroll
