@@ -67,7 +67,7 @@ def multiply(
     y: Array | None = None,
     *,
     ready: bool = False,
-    form: tuple[int, int, int, int] | None = None,
+    form: tuple[int, int, int] | None = None,
 ) -> tuple[str, Array, Array]:
     """Execute y = x W^T; the kernel, its result and what float64 gives, both rounded to nothing."""
     rows = weights.shape[0]
@@ -91,15 +91,15 @@ def multiply(
     return plan.kernel, read(result, kind), read(x, kind)
 
 
-def reshape(plan: KernelPlan, rows: int, form: tuple[int, int, int, int]) -> KernelPlan:
-    """A product on tensor cores by other tiles of 16 rows, parts of the depth, stages and warps."""
-    tiles, parts, stages, warps = form
+def reshape(plan: KernelPlan, rows: int, form: tuple[int, int, int]) -> KernelPlan:
+    """A product on tensor cores by other tiles of 16 rows, stages and warps."""
+    tiles, stages, warps = form
     kernel, *given = plan.kernel.split(", ")
-    stage_bytes = plan.dynamic_shared_bytes // (int(given[4]) * int(given[5])) + 4096 * (tiles - int(given[2]))
+    stage_bytes = plan.dynamic_shared_bytes // (int(given[3]) * int(given[4])) + 4096 * (tiles - int(given[2]))
     return replace(
         plan,
         kernel=", ".join((kernel, *given[:2], *map(str, form), "1>")),
-        grid=(-(-rows // (16 * tiles)) * parts, *plan.grid[1:]),
+        grid=(-(-rows // (16 * tiles)), *plan.grid[1:]),
         block=(32 * warps, 1, 1),
         dynamic_shared_bytes=stage_bytes * stages * warps,
     )
@@ -158,8 +158,8 @@ def test_weights_that_are_ready_give_the_same_bits(batch: int, depth: int) -> No
     compare(begun, read(x, "bf16"), read(weights, "bf16"), "bf16")
 
 
-@pytest.mark.parametrize("form", [(2, 1, 2, 2), (1, 2, 3, 2), (2, 4, 1, 1)])
-def test_tiles_parts_and_stages_give_the_same_products(form: tuple[int, int, int, int]) -> None:
+@pytest.mark.parametrize("form", [(2, 2, 2), (1, 3, 2)])
+def test_tiles_and_stages_give_the_same_products(form: tuple[int, int, int]) -> None:
     x, weights = draw((9, 1096), "bf16", 1), draw((37, 1096), "bf16", 2)
     _, result, given = multiply(x, weights, "bf16", "bf16", form=form)
     compare(result, given, read(weights, "bf16"), "bf16")
@@ -254,15 +254,39 @@ def product(rows: int, depth: int, batch: int, kind: str = "bf16", weights: str 
         (1024, 4096, 1, "gemv_rows<bf16, 16, 1, 1, 2>", 1024, 256),
         (4096, 4096, 1, "gemv_rows<bf16, 16, 1, 1, 2>", 4096, 256),
         (4096, 1024, 1, "gemv_rows<bf16, 16, 1, 1, 2>", 4096, 64),
-        (1024, 4096, 8, "gemv_tensor<Plain, bf16, 8, 1, 4, 16>", 128, 512),
-        (4096, 4096, 16, "gemv_tensor<Plain, bf16, 16, 1, 4, 8>", 512, 256),
-        (28672, 8192, 16, "gemv_tensor<Plain, bf16, 16, 2, 2, 8>", 1792, 256),
+        (1024, 4096, 8, "gemv_tensor<Plain, bf16, 8, 1, 1, 16, 1>", 64, 512),
+        (4096, 4096, 8, "gemv_tensor<Plain, bf16, 8, 1, 1, 16, 2>", 256, 512),
+        (4096, 4096, 16, "gemv_tensor<Plain, bf16, 16, 1, 2, 8, 2>", 256, 256),
+        (8192, 8192, 16, "gemv_tensor<Plain, bf16, 16, 2, 1, 8, 2>", 256, 256),
+        (28672, 8192, 16, "gemv_tensor<Plain, bf16, 16, 2, 1, 4, 3>", 896, 128),
     ],
 )
 def test_which_kernel_for_which_shape(rows: int, depth: int, batch: int, kernel: str, grid: int, threads: int) -> None:
     plan = plan_product(product(rows, depth, batch), SMS)
     assert plan is not None
     assert (plan.kernel, plan.grid, plan.block) == (kernel, (grid, 1, 1), (threads, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("weights", "rows", "batch", "form", "shared_bytes"),
+    [
+        ("u4", 4096, 1, "1, 1, 8, 2", 8 * (4096 + 1024)),
+        ("u4", 14336, 1, "1, 2, 4, 4", 8 * (4096 + 1024)),
+        ("e4m3", 4096, 1, "1, 4, 4, 2", 16 * (4096 + 512)),
+        ("i8", 4096, 1, "1, 2, 8, 2", 16 * (4096 + 512)),
+        ("i8", 14336, 1, "1, 2, 4, 4", 8 * (4096 + 512)),
+        ("i8", 4096, 4, "1, 1, 8, 2", 8 * 4096),
+        ("e4m3", 28672, 16, "2, 1, 4, 3", 8 * 4096),
+    ],
+)
+def test_which_form_for_weights_of_few_bits(weights: str, rows: int, batch: int, form: str, shared_bytes: int) -> None:
+    row = 2048 if weights == "u4" else 4096
+    given = Product("bf16", weights, batch, rows, 4096, (4096, 1), (row, 1), (rows, 1), 512, 1 << 20, scales=True)
+    plan = plan_product(given, SMS)
+    assert plan is not None
+    assert plan.overlaps
+    assert plan.kernel.partition("bf16, ")[2] == f"{next(count for count in (1, 8, 16) if count >= batch)}, {form}>"
+    assert plan.dynamic_shared_bytes == shared_bytes
 
 
 def test_nothing_is_launched_for_nothing() -> None:

@@ -32,10 +32,10 @@ def gemv(
 ) -> Any:  # noqa: ANN401 - an array of the framework
     """The product x W^T, for x [K] or [batch, K] and W [N, K], both bfloat16, float16 or float32; any strides.
 
-    Plan: by rows, batch 1 and 2 (float32: any, four inputs at a time): the threads of a block lie along the depth of
-    one or two rows, 16 sectors a request of 16 ideal, four loads of 16 bytes a row in flight a lane; 1024 x 4096 in
-    bfloat16 is in flight at once, 64 KiB an SM. From batch 3 on, tensor cores: a warp has eight rows, 64 contiguous
-    bytes of each a request, 16 sectors of 16 ideal, straight into the registers that mma reads, 64 KiB in flight an SM.
+    Plan: by rows, batch 1 and 2 (float32: any, four inputs at a time): a block of up to 256 threads has a row, each two
+    loads of 16 bytes of it in flight, 16 sectors a request of 16 ideal, 64 KiB an SM; 1024 x 4096 in bfloat16 is in
+    flight at once. From batch 3 on, tensor cores: a block has 16 rows, its warps slices of the depth, which pass shared
+    memory by asynchronous copies of two rows of 256 contiguous bytes a request, 16 sectors of 16 ideal, 64 KiB an SM.
     W by columns ([K, N] as stored): lanes lie along N in pairs up to eights, so that there is a block for each SM. Rows
     at no multiple of 16 bytes are read element by element, other strides by a warp a row.
 
@@ -101,7 +101,8 @@ def gemv_int4(
     Scales are of x's type, [ceil(K / 128), N], one for each 128 weights of a row.
 
     Plan: as `gemv` on tensor cores; 16 bytes of a lane are 32 weights, four lanes have a group of 128 of a row, whose
-    scale is applied to the sum of its products.
+    scale is applied to the sum of its products. With bfloat16, weights are unpacked as 136 more than they are, and 136
+    times x is taken away from the sums, which stay in float32: exact products, rounded as all sums are.
 
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.

@@ -106,19 +106,6 @@ __device__ void copy_async(uint4* to, const uint4* from, bool inside) {
                : "memory");
 }
 
-// All threads of the blocks of a cluster; and what another of them keeps at the same place of its shared memory.
-__device__ void meet_cluster() {
-  asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
-__device__ float read_from_block(const float* here, int block) {
-  float value;
-  asm volatile("{ .reg .u32 there; mapa.shared::cluster.u32 there, %1, %2; ld.shared::cluster.f32 %0, [there]; }"
-               : "=f"(value)
-               : "r"((unsigned int)__cvta_generic_to_shared(here)), "r"(block)
-               : "memory");
-  return value;
-}
-
 // What was copied since the last time belongs together.
 __device__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
@@ -130,30 +117,32 @@ template <int PENDING> __device__ void wait_for_copies() {
   __syncwarp();
 }
 
-// A cluster of PARTS blocks has 16 TILES rows. Of the slices of the depth, 256 bytes of W a row, each of its warps has some
-// and STAGES of them on their way. The warps add up in shared memory, the blocks through each other's. BATCH is 1, 8 or 16; blockIdx.y counts such groups of inputs;
+// A block has 16 TILES rows. Of the slices of the depth, 256 bytes of W a row, a warp has every WARPS-th, and STAGES of
+// them on their way. The warps add up in shared memory. BATCH is 1, 8 or 16; blockIdx.y counts such groups of inputs;
 // inputs beyond the last are the last again. A single input passes shared memory beside the slices of W. Scales are of
 // rows, floats [rows], or of groups, T [groups, rows]; plain weights have none. `ready` is as in gemv_rows.
 //
 // What is allowed here: a lane of 8-bit weights reads half a sector of x, and the other half with its next load, out of
-// L1 (SW101, SW105). A row of y of a block is 32 bytes for each input (SW106).
-template <template <typename> class WEIGHTS, typename T, int BATCH, int TILES, int PARTS, int STAGES, int WARPS, int BLOCKS>
-__global__ void __launch_bounds__(32 * WARPS, BLOCKS) __cluster_dims__(PARTS, 1, 1)
-gemv_tensor(
+// L1 (SW101, SW105). A row of y of a block is 32 bytes for each input (SW106). Few warps are resident, but what keeps DRAM
+// busy is on its way without them, 64 KiB an SM (SW402). With few rows the last wave is not full; blocks of fewer rows
+// would read more of x (SW403).
+template <template <typename> class WEIGHTS, typename T, int BATCH, int TILES, int STAGES, int WARPS, int BLOCKS>
+__global__ void __launch_bounds__(32 * WARPS, BLOCKS)
+gemv_tensor(  // sectorwise: allow SW402, SW403
     const uint4* weights, const T* x, const void* scales, T* y, int64 rows, int depth, unsigned int weights_row,
     int64 x_row, int64 scale_step, Output output, int batch, int ready) {
   typedef WEIGHTS<T> W;
   constexpr int SPAN = 4 * W::COUNT, PIECES = W::COUNT / 8, COLUMNS = (BATCH + 7) / 8, PITCH = 20;
   constexpr int INPUT = BATCH == 1 ? 2 * W::COUNT : 0;  // cells of 16 bytes of x beside a slice of W
-  constexpr int STAGE = 256 * TILES + INPUT, STEP = PARTS * WARPS, SUMS = 128 * TILES * COLUMNS;
+  constexpr int STAGE = 256 * TILES + INPUT, SUMS = 128 * TILES * COLUMNS;
   constexpr int CHUNKS = PIECES * COLUMNS > 2 ? 1 : PIECES * COLUMNS > 1 ? 2 : 4;  // whose x is asked for at once
+  constexpr int TIGHT = INPUT || W::GROUPED ? 1 : 4;  // short launches wait for their instructions, too
   extern __shared__ uint4 rings[];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = lane / 4, place = lane % 4;
   uint4* ring = rings + warp * STAGES * STAGE;
-  int part_number = blockIdx.x % PARTS;
-  int64 first_row = (int64)(blockIdx.x / PARTS) * (16 * TILES);
+  int64 first_row = (int64)blockIdx.x * (16 * TILES);
   int last_row = (int)min(rows - first_row, (int64)(16 * TILES)) - 1;
-  int chunks = (depth - 1) / SPAN + 1, slices = (chunks + 3) / 4, slice = part_number * WARPS + warp;
+  int chunks = (depth - 1) / SPAN + 1, slices = (chunks + 3) / 4, slice = warp;
   int vectors = W::GROUPED ? 4 * chunks : depth / W::COUNT;
   // None of these is negative, but the compiler does not know: a constant it would move to four registers again and again.
   unsigned int less[4] = {W::LESS | depth >> 31, W::LESS | batch >> 31, W::LESS | ready >> 31, W::LESS | chunks >> 31};
@@ -191,92 +180,98 @@ gemv_tensor(
   if (!ready) wait_for_previous();
 #pragma unroll
   for (int s = 0; s < STAGES; ++s)
-    if (slice + s * STEP < slices) fill(slice + s * STEP, s);
+    if (slice + s * WARPS < slices) fill(slice + s * WARPS, s);
   wait_for_previous();
 #pragma unroll
   for (int s = 0; s < STAGES; ++s) {
-    if (slice + s * STEP < slices) fill_input(slice + s * STEP, s);
+    if (slice + s * WARPS < slices) fill_input(slice + s * WARPS, s);
     commit_copies();
   }
-  while (slice < slices) {
+  auto multiply = [&](int s) {
+    if (INPUT) wait_for_copies<STAGES - 1>();
+#pragma unroll(TIGHT)
+    for (int begin = 0; begin < 4; begin += CHUNKS) {
+      uint4 given[CHUNKS][PIECES][COLUMNS];
 #pragma unroll
-    for (int s = 0; s < STAGES; ++s) {
-      if (slice >= slices) break;
-      if (INPUT) wait_for_copies<STAGES - 1>();
-#pragma unroll(W::GROUPED ? 1 : 4)
-      for (int begin = 0; begin < 4; begin += CHUNKS) {
-        uint4 given[CHUNKS][PIECES][COLUMNS];
+      for (int l = 0; l < CHUNKS; ++l)
+#pragma unroll
+        for (int piece = 0; piece < PIECES; ++piece)
+#pragma unroll
+          for (int c = 0; c < COLUMNS; ++c) {
+            int within = (begin + l) * SPAN + W::begin(place, piece), at = slice * (4 * SPAN) + within;
+            if (INPUT) {
+              given[l][piece][c] = ring[s * STAGE + 256 * TILES + within / 8];
+            } else {
+              int input = min((int)blockIdx.y * BATCH + 8 * c + group, batch - 1);
+              const T* from = x + input * x_row + min(at, depth - 8);
+              given[l][piece][c] = *reinterpret_cast<const uint4*>(from);  // sectorwise: allow SW101, SW105
+            }
+          }
+      if (!INPUT && begin == 0) wait_for_copies<STAGES - 1>();
+      if (!INPUT && slice * (4 * SPAN) + (begin + CHUNKS) * SPAN > depth)
 #pragma unroll
         for (int l = 0; l < CHUNKS; ++l)
 #pragma unroll
           for (int piece = 0; piece < PIECES; ++piece)
 #pragma unroll
+            for (int c = 0; c < COLUMNS; ++c)
+              if (slice * (4 * SPAN) + (begin + l) * SPAN + W::begin(place, piece) >= depth)
+                given[l][piece][c] = make_uint4(0, 0, 0, 0);
+#pragma unroll
+      for (int l = 0; l < CHUNKS; ++l)
+#pragma unroll
+        for (int r = 0; r < TILES; ++r) {
+          int cell = (place + group % 2 * 4) ^ (4 * (begin + l));
+          const uint4* held = ring + s * STAGE + 256 * r + 16 * group + cell;
+          uint4 upper = held[0], lower = held[128];
+          float part[COLUMNS][2][4] = {};  // two chains: mma waits long for its own sums
+#pragma unroll
+          for (int piece = 0; piece < PIECES; ++piece) {
+            unsigned int top[4], low[4];
+            W::decode(upper, piece, top);
+            W::decode(lower, piece, low);
+#pragma unroll
             for (int c = 0; c < COLUMNS; ++c) {
-              int within = (begin + l) * SPAN + W::begin(place, piece), at = slice * (4 * SPAN) + within;
-              if (INPUT) {
-                given[l][piece][c] = ring[s * STAGE + 256 * TILES + within / 8];
-              } else {
-                int input = min((int)blockIdx.y * BATCH + 8 * c + group, batch - 1);
-                const T* from = x + input * x_row + min(at, depth - 8);
-                given[l][piece][c] = *reinterpret_cast<const uint4*>(from);  // sectorwise: allow SW101, SW105
-              }
+              const uint4& b = given[l][piece][c];
+              float(&one)[4] = W::GROUPED ? part[c][0] : sums[r][c], (&other)[4] = W::GROUPED ? part[c][1] : sums[r][c];
+              multiply_add<T>(one, top[0], low[0], top[1], low[1], b.x, b.y);
+              if (W::LESS) multiply_add<T>(other, less[0], less[1], less[2], less[3], b.x, b.y);
+              multiply_add<T>(other, top[2], low[2], top[3], low[3], b.z, b.w);
+              if (W::LESS) multiply_add<T>(one, less[0], less[1], less[2], less[3], b.z, b.w);
             }
-        if (!INPUT && begin == 0) wait_for_copies<STAGES - 1>();
-        if (!INPUT && slice * (4 * SPAN) + (begin + CHUNKS) * SPAN > depth)
+          }
+          if (W::GROUPED)
 #pragma unroll
-          for (int l = 0; l < CHUNKS; ++l)
-#pragma unroll
-            for (int piece = 0; piece < PIECES; ++piece)
+            for (int h = 0; h < 2; ++h) {
+              int from = (begin + l) % 2 * 16 + 8 * h + group;
+              T scale = {(unsigned short)__shfl_sync(0xffffffffu, begin + l < 2 ? kept[s][r][0] : kept[s][r][1], from)};
 #pragma unroll
               for (int c = 0; c < COLUMNS; ++c)
-                if (slice * (4 * SPAN) + (begin + l) * SPAN + W::begin(place, piece) >= depth)
-                  given[l][piece][c] = make_uint4(0, 0, 0, 0);
 #pragma unroll
-        for (int l = 0; l < CHUNKS; ++l)
-#pragma unroll
-          for (int r = 0; r < TILES; ++r) {
-            int cell = (place + group % 2 * 4) ^ (4 * (begin + l));
-            const uint4* held = ring + s * STAGE + 256 * r + 16 * group + cell;
-            uint4 upper = held[0], lower = held[128];
-            float part[COLUMNS][2][4] = {};  // two chains: mma waits long for its own sums
-#pragma unroll
-            for (int piece = 0; piece < PIECES; ++piece) {
-              unsigned int top[4], low[4];
-              W::decode(upper, piece, top);
-              W::decode(lower, piece, low);
-#pragma unroll
-              for (int c = 0; c < COLUMNS; ++c) {
-                const uint4& b = given[l][piece][c];
-                float(&one)[4] = W::GROUPED ? part[c][0] : sums[r][c], (&other)[4] = W::GROUPED ? part[c][1] : sums[r][c];
-                multiply_add<T>(one, top[0], low[0], top[1], low[1], b.x, b.y);
-                if (W::LESS) multiply_add<T>(other, less[0], less[1], less[2], less[3], b.x, b.y);
-                multiply_add<T>(other, top[2], low[2], top[3], low[3], b.z, b.w);
-                if (W::LESS) multiply_add<T>(one, less[0], less[1], less[2], less[3], b.z, b.w);
-              }
+                for (int i = 2 * h; i < 2 * h + 2; ++i)
+                  sums[r][c][i] += (part[c][0][i] + part[c][1][i]) * widen(scale);
             }
-            if (W::GROUPED)
-#pragma unroll
-              for (int h = 0; h < 2; ++h) {
-                int from = (begin + l) % 2 * 16 + 8 * h + group;
-                T scale = {(unsigned short)__shfl_sync(0xffffffffu, begin + l < 2 ? kept[s][r][0] : kept[s][r][1], from)};
-#pragma unroll
-                for (int c = 0; c < COLUMNS; ++c)
-#pragma unroll
-                  for (int i = 2 * h; i < 2 * h + 2; ++i)
-                    sums[r][c][i] += (part[c][0][i] + part[c][1][i]) * widen(scale);
-              }
-          }
-      }
-      int next = slice + STAGES * STEP;
-      if (next < slices) {
-        __syncwarp();
-        fill(next, s);
-        fill_input(next, s);
-      }
-      commit_copies();
-      slice += STEP;
+        }
     }
-  }
+    int next = slice + STAGES * WARPS;
+    if (next < slices) {
+      __syncwarp();
+      fill(next, s);
+      fill_input(next, s);
+    }
+    commit_copies();
+    slice += WARPS;
+  };
+  // Scales are in registers, which have to be named; without them the code is short.
+  while (slice < slices)
+    if constexpr (W::GROUPED) {
+#pragma unroll
+      for (int s = 0; s < STAGES; ++s)
+        if (slice < slices) multiply(s);
+    } else {
+#pragma unroll 1
+      for (int s = 0; s < STAGES && slice < slices; ++s) multiply(s);
+    }
   // Of C a lane has rows `group` and + 8, inputs 2 place and + 1. With this pitch 8 rows of inputs 0, 2, 4, 6, written at
   // once, meet all banks, and so do 16 rows of inputs n and n + 4, read at once.
   __shared__ float partial[WARPS][TILES * COLUMNS][8 * PITCH];
@@ -288,29 +283,16 @@ gemv_tensor(
       for (int i = 0; i < 4; ++i)
         partial[warp][r * COLUMNS + c][(2 * place + i % 2) * PITCH + group + i / 2 * 8] = sums[r][c][i];
   __syncthreads();
-  __shared__ float total[PARTS > 1 ? SUMS : 1];
-  auto place_of = [&](int number) { return (number / 32 % 4 + number / 16 % 2 * 4) * PITCH + number % 16; };
-  if (PARTS > 1) {
-    for (int number = threadIdx.x; number < SUMS; number += 32 * WARPS) {
-      float sum = 0;
-#pragma unroll
-      for (int w = 0; w < WARPS; ++w) sum += partial[w][number / 128][place_of(number)];
-      total[number] = sum;
-    }
-    meet_cluster();
-  }
-  int share = SUMS / PARTS;
-  for (int number = part_number * share + threadIdx.x; number < (part_number + 1) * share; number += 32 * WARPS) {
-    int tile_row = number / 128 / COLUMNS * 16 + number % 16;
-    int64 to = (int64)blockIdx.y * BATCH + number / 128 % COLUMNS * 8 + number / 32 % 4 + number / 16 % 2 * 4;
+  for (int number = threadIdx.x; number < SUMS; number += 32 * WARPS) {
+    int row = number % 16, input = number / 32 % 4 + number / 16 % 2 * 4, part = number / 128;
+    int tile_row = part / COLUMNS * 16 + row;
+    int64 to = (int64)blockIdx.y * BATCH + part % COLUMNS * 8 + input;
     if (tile_row > last_row || to >= batch) continue;
     float sum = 0;
 #pragma unroll
-    for (int w = 0; w < (PARTS > 1 ? PARTS : WARPS); ++w)
-      sum += PARTS > 1 ? read_from_block(&total[number], w) : partial[w][number / 128][place_of(number)];
+    for (int w = 0; w < WARPS; ++w) sum += partial[w][part][input * PITCH + row];
     int64 at = first_row + tile_row;
     if (!W::GROUPED && scales != nullptr) sum *= static_cast<const float*>(scales)[at * scale_step];
     y[to * output.batch_step + at * output.row_step] = round_to<T>(sum);  // sectorwise: allow SW106
   }
-  if (PARTS > 1) meet_cluster();
 }
