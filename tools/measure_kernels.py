@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sectorwise.errors import SectorwiseError
-from sectorwise.kernels.bench import describe_run, measure_case
+from sectorwise.kernels.bench import compare_plans, describe_run, measure_case
 from sectorwise.kernels.bench_cases import list_cases
 from sectorwise.kernels.launching import count_multiprocessors, make_current, open_library, read_capability
 from sectorwise.kernels.plan import divide_up
@@ -30,31 +30,36 @@ if TYPE_CHECKING:
 
     from sectorwise.kernels.bench import BenchRow
     from sectorwise.kernels.bench_cases import BenchCase
+    from sectorwise.kernels.plan import KernelPlan
 
 ROOT = Path(__file__).parents[1]
 TESTED = ("tests/kernels/test_movement.py", "tests/kernels/test_gemv.py")
 ROWS_PLANS = ((1, 4, 128), (2, 4, 128), (1, 2, 256), (2, 2, 256), (2, 4, 64), (1, 8, 64), (1, 4, 256), (2, 4, 256))
 """Rows a block, loads a lane, threads: of gemv_rows."""
 
-TENSOR_PLANS = ((1, 4, 8), (1, 2, 8), (1, 2, 16), (2, 2, 8), (2, 1, 8), (2, 2, 16), (1, 4, 4), (1, 1, 8))
-"""Groups of eight rows a warp, loads a lane, warps: of gemv_tensor."""
+TENSOR_PLANS = ((1, 4, 8), (1, 2, 8), (1, 2, 16), (1, 4, 4), (1, 2, 4), (1, 1, 8), (1, 1, 16), (2, 2, 8), (2, 1, 8))
+"""Tiles of 16 rows a warp, loads a lane and row, warps: of gemv_tensor."""
 
 
-def vary(case: BenchCase) -> Iterator[BenchCase]:
-    """The case with other plans for the same product."""
-    rows = case.shape[0]
-    name, _, inside = case.plan.kernel.partition("<")
+def vary(plan: KernelPlan, rows: int) -> Iterator[KernelPlan]:
+    """Other plans for the same product, the plan itself first."""
+    yield plan
+    name, _, inside = plan.kernel.partition("<")
     parts = [part.strip() for part in inside.rstrip(">").split(",")]
     if name == "gemv_rows":
         for share, loads, threads in ROWS_PLANS:
             kernel = f"gemv_rows<{', '.join(parts[:3])}, {share}, {loads}>"
-            grid = (divide_up(rows, share), *case.plan.grid[1:])
-            yield replace(case, plan=replace(case.plan, kernel=kernel, grid=grid, block=(threads, 1, 1)))
+            yield replace(plan, kernel=kernel, grid=(divide_up(rows, share), *plan.grid[1:]), block=(threads, 1, 1))
     elif name == "gemv_tensor":
-        for groups, loads, warps in TENSOR_PLANS:
-            kernel = f"gemv_tensor<{', '.join(parts[:3])}, {groups}, {loads}, {warps}>"
-            grid = (divide_up(rows, 8 * groups), *case.plan.grid[1:])
-            yield replace(case, plan=replace(case.plan, kernel=kernel, grid=grid, block=(32 * warps, 1, 1)))
+        for tiles, loads, warps in TENSOR_PLANS:
+            kernel = f"gemv_tensor<{', '.join(parts[:3])}, {tiles}, {loads}, {warps}>"
+            grid = (divide_up(rows, 16 * tiles), *plan.grid[1:])
+            yield replace(plan, kernel=kernel, grid=grid, block=(32 * warps, 1, 1))
+
+
+def name_plan(plan: KernelPlan) -> str:
+    """What tells a plan from others of the same product."""
+    return f"{plan.kernel} {plan.grid[0]} x {plan.block[0]}{'' if plan.overlaps else ' alone'}"
 
 
 def measure(cases: Sequence[BenchCase]) -> list[BenchRow]:
@@ -68,6 +73,21 @@ def measure(cases: Sequence[BenchCase]) -> list[BenchRow]:
         except SectorwiseError as error:
             print(f"{case.name}: {error}", file=sys.stderr, flush=True)
     return rows
+
+
+def compare(case: BenchCase) -> dict[str, float]:
+    """Microseconds of other plans for a product, with and without overlapping."""
+    plans = {}
+    for plan in vary(case.plan, case.shape[0]):
+        for overlaps in {plan.overlaps, False}:
+            each = replace(plan, overlaps=overlaps)
+            plans[name_plan(each)] = each
+    try:
+        with make_current(0):
+            return compare_plans(open_library(), case, plans)
+    except SectorwiseError as error:
+        print(f"{case.name}: {error}", file=sys.stderr, flush=True)
+        return {}
 
 
 def run(folder: Path, name: str, *command: str, timeout_s: int = 120) -> None:
@@ -102,7 +122,8 @@ def main() -> None:
     cases = list_cases(count_multiprocessors(0), read_capability(0))
     write_rows(folder, "table.json", measure(cases))
     products = [case for case in cases if re.match(r"gemv( x16)? (bf16|u4|e4m3) (1024|4096|8192|28672) ", case.name)]
-    write_rows(folder, "plans.json", measure([each for case in products for each in vary(case)]))
+    plans = {case.name: compare(case) for case in products}
+    (folder / "plans.json").write_text(json.dumps(plans, indent=1) + "\n", encoding="utf-8")
     for name in ("transpose", "gemv"):
         verify = ("-m", "sectorwise", "verify", f"examples/ladder/{name}.cu")
         run(folder, f"verify_{name}.txt", sys.executable, *verify, timeout_s=60)

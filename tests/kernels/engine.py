@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 FAMILIES = {
     "copy.cu": (
-        "copy_bytes<16, 4>",
-        "copy_bytes<4, 4>",
-        "copy_bytes<1, 4>",
+        "copy_bytes<16, 1>",
+        "copy_bytes<4, 1>",
+        "copy_bytes<1, 1>",
         "copy_strided<16, 2, unsigned int>",
         "copy_strided<2, 4, unsigned int>",
         "copy_strided<4, 4, unsigned int>",
@@ -43,8 +43,8 @@ FAMILIES = {
         *(f"transpose_elements<{item}>" for item in (1, 2, 4, 8)),
     ),
     "gemv.cu": (
-        *("gemv_rows<bf16, 16, 1, 1, 4>", "gemv_rows<bf16, 16, 1, 2, 4>", "gemv_rows<f16, 16, 2, 1, 4>"),
-        *("gemv_rows<float, 16, 4, 1, 4>", "gemv_rows<bf16, 2, 1, 1, 4>", "gemv_rows<bf16, 2, 4, 1, 4>"),
+        *("gemv_rows<bf16, 16, 1, 1, 2>", "gemv_rows<f16, 16, 2, 1, 2>", "gemv_rows<float, 16, 4, 1, 2>"),
+        *("gemv_rows<float, 16, 1, 1, 2>", "gemv_rows<bf16, 2, 1, 1, 2>", "gemv_rows<bf16, 2, 4, 1, 2>"),
         *(
             "gemv_columns<bf16, 16, 1, 2, 4, 16>",
             "gemv_columns<float, 16, 4, 2, 4, 8>",
@@ -56,10 +56,10 @@ FAMILIES = {
         "pack_int4",
     ),
     "gemv_tensor.cu": (
-        *("gemv_tensor<Plain, bf16, 8, 1, 4, 8>", "gemv_tensor<Plain, f16, 16, 1, 4, 4>"),
-        *("gemv_tensor<Plain, bf16, 16, 1, 4, 1>", "gemv_tensor<Plain, bf16, 8, 1, 4, 1>"),
-        *(f"gemv_tensor<{form}, {kind}, 8, 1, 4, 1>" for form in ("Int8", "E4m3") for kind in ("bf16", "f16")),
-        *("gemv_tensor<Int4, bf16, 8, 1, 2, 1>", "gemv_tensor<Int4, f16, 16, 1, 2, 4>"),
+        *("gemv_tensor<Plain, bf16, 8, 1, 1, 8, 1>", "gemv_tensor<Plain, f16, 16, 1, 1, 4, 1>"),
+        *("gemv_tensor<Plain, bf16, 16, 1, 1, 1, 1>", "gemv_tensor<Plain, bf16, 8, 1, 1, 1, 1>"),
+        *(f"gemv_tensor<{form}, {kind}, 8, 1, 1, 1, 1>" for form in ("Int8", "E4m3") for kind in ("bf16", "f16")),
+        *("gemv_tensor<Int4, bf16, 1, 1, 1, 1, 2>", "gemv_tensor<Int4, f16, 16, 1, 1, 2, 1>"),
     ),
     "matmul.cu": (
         *("matmul_tensor<bf16, 64, true, true>", "matmul_tensor<f16, 64, false, false>", "matmul_any<bf16>"),

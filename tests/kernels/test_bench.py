@@ -29,7 +29,8 @@ def test_the_table_has_what_is_to_be_reached() -> None:
     assert turned.kernel == "matmul_tma<bf16, 128, 256, 4, 2, false, false>"
     assert cases["gemv u4 28672 x 8192"].goal_us == 34.5
     assert cases["gemv x16 e4m3 14336 x 4096"].goal_us == 15.5
-    assert cases["transpose 16 bit 12288 x 12288"].goal_us is None
+    assert cases["transpose 16 bit 12288 x 12288"].goal_of_memcpy == 0.95
+    assert [cases[f"gemv x4 bf16 {shape}"].goal_of_peer for shape in ("4096 x 4096", "14336 x 4096")] == [1.3, 1.0]
     assert cases["gemv bf16 57344 x 7168"].moved_bytes == 2 * (57344 * 7168 + 57344 + 7168)
     peers = Counter(case.peer for case in cases.values())
     assert peers == {
@@ -53,12 +54,15 @@ def test_the_table_has_what_is_to_be_reached() -> None:
 def test_rows_are_held_against_goal_or_peer() -> None:
     row = BenchRow("gemv", "k", 4.5, 1.9, "linear", 6.9, None, 4.6, None)
     assert row.reached
-    assert render_row(row).split() == ["gemv", "4.50", "1.90", "6.90", "4.60", "us", "ok"]
+    assert render_row(row).split() == ["gemv", "4.50", "-", "1.90", "6.90", "4.60", "us", "ok"]
     copy = BenchRow("copy", "k", 4.5, 4.0, "copy", None, "not there", None, 4.13)
     assert copy.reached is False
-    assert render_row(copy).split() == ["copy", "4.50", "4.00", "-", "4.13", "TB/s", "slow"]
+    assert render_row(copy).split() == ["copy", "4.50", "-", "4.00", "-", "4.13", "TB/s", "slow"]
     assert BenchRow("t", "k", 4.5, 4.0, "transpose4", 5.0, None, None, None).reached
     assert BenchRow("t", "k", 4.5, 4.0, "transpose4", None, "not there", None, None).reached is None
+    short = BenchRow("gemv x8", "k", 4.0, 1.9, "linear", 5.0, None, None, None, alone_us=4.4, goal_of_peer=1.3)
+    assert short.reached is False
+    assert render_row(short).split() == ["gemv", "x8", "4.00", "4.40", "1.90", "5.00", "1.3", "x", "peer", "slow"]
 
 
 def test_without_a_gpu_the_command_says_so(

@@ -16,7 +16,7 @@ from sectorwise.verify.driver import Driver
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-PLAN = KernelPlan("copy.cu", "copy_bytes<16, 4>", (7, 2, 1), (128, 1, 1), (Pointer("from", 8), Number(-3, 4)), 1024)
+PLAN = KernelPlan("copy.cu", "copy_bytes<16, 1>", (7, 2, 1), (128, 1, 1), (Pointer("from", 8), Number(-3, 4)), 1024)
 STREAM = 0x1234
 HANDLE = 0xF00D
 

@@ -30,7 +30,7 @@ def bench(select: str, output: Path | None) -> None:
     rows: list[BenchRow] = []
     for row in measure_cases(select):
         if not rows:
-            click.echo(f"{'':<38}{'us':>9}{'TB/s':>7}{'peer us':>9}{'goal':>12}")
+            click.echo(f"{'':<38}{'us':>9}{'alone':>9}{'TB/s':>7}{'peer us':>9}{'goal':>12}")
         rows.append(row)
         click.echo(render_row(row))
     if output is not None:
@@ -38,10 +38,14 @@ def bench(select: str, output: Path | None) -> None:
 
 
 def render_row(row: BenchRow) -> str:
-    """One line of the table: `ok` or `slow` where there is a goal or a peer to hold it against."""
+    """One line of the table: `ok` or `slow` where there is a goal or a peer to hold it against.
+
+    `alone` is a launch that does not overlap with the one before.
+    """
+    alone = "-" if row.alone_us is None else f"{row.alone_us:.2f}"
     peer = "-" if row.peer_us is None else f"{row.peer_us:.2f}"
-    goal = "peer" if row.goal_us is None and row.goal_tbps is None else ""
+    goal = f"{row.goal_of_peer:g} x peer" if row.goal_us is None and row.goal_tbps is None else ""
     goal = f"{row.goal_us:.2f} us" if row.goal_us is not None else goal
     goal = f"{row.goal_tbps:.2f} TB/s" if row.goal_tbps is not None else goal
     verdict = {True: "  ok", False: "  slow", None: ""}[row.reached]
-    return f"{row.name:<38}{row.us:>9.2f}{row.tbps:>7.2f}{peer:>9}{goal:>12}{verdict}"
+    return f"{row.name:<38}{row.us:>9.2f}{alone:>9}{row.tbps:>7.2f}{peer:>9}{goal:>12}{verdict}"

@@ -1,7 +1,8 @@
 """Turns the cases of the table into times on this machine's GPU, each beside its peer in PyTorch where that is there.
 
 A case is a CUDA graph of launches that go through several copies of its operands, together larger than L2. Graphs of
-ours and of the peer are replayed in turns, and the median of the replays counts.
+ours and of the peer are replayed in turns, and the median of the replays counts. Where our launches overlap, each
+begins to read its weights while the one before still runs; a third graph has them one after the other.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import ctypes
 import datetime as dt
 import platform
 import statistics
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -24,14 +27,20 @@ from sectorwise.verify.driver import allocate, call, describe_gpu, release, uplo
 from sectorwise.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from sectorwise.kernels.bench_cases import BenchCase
+    from sectorwise.kernels.plan import KernelPlan
     from sectorwise.verify.driver import Driver
 
 ROTATED_BYTES: Final = 256 << 20
 """Copies of what is rotated take at least so much: four times the L2 of an H200."""
 
+_MOVED_BYTES: Final = 2 << 30
+"""The launches of a graph move at least so much, unless they are many: what it takes to begin and to end is to weigh
+little, about six microseconds."""
+
+_MOST_LAUNCHES: Final = 192
 _REPLAYS: Final = 21
 _WARM_UPS: Final = 3
 _DEVICE: Final = 0
@@ -43,7 +52,9 @@ _PIECE_BYTES: Final = 1 << 22
 class BenchRow:
     """What one case took: microseconds of a launch, those of the peer, terabytes a second, and whether that is enough.
 
-    `peer_us` is None where there is no PyTorch, or where it does not do this; `peer_because` says why.
+    `peer_us` is None where there is no PyTorch, or where it does not do this; `peer_because` says why. `alone_us` is
+    what a launch takes that does not overlap with the one before, None where none does; `memcpy_us` what the driver's
+    own copy takes for as many bytes, where that is the goal. The peer is to take `goal_of_peer` times as long.
     """
 
     name: str
@@ -55,6 +66,9 @@ class BenchRow:
     peer_because: str | None
     goal_us: float | None
     goal_tbps: float | None
+    alone_us: float | None = None
+    memcpy_us: float | None = None
+    goal_of_peer: float = 1.0
 
     @property
     def reached(self) -> bool | None:
@@ -63,16 +77,7 @@ class BenchRow:
             return self.us <= self.goal_us
         if self.goal_tbps is not None:
             return self.tbps >= self.goal_tbps
-        return None if self.peer_us is None else self.us <= self.peer_us
-
-
-@dataclass(frozen=True, slots=True)
-class _Graph:
-    """An instantiated graph of so many launches, and the stream that it is replayed on."""
-
-    handle: ctypes.c_void_p
-    stream: ctypes.c_void_p
-    launches: int
+        return None if self.peer_us is None else self.us * self.goal_of_peer <= self.peer_us
 
 
 def measure_cases(select: str = "") -> Iterator[BenchRow]:
@@ -105,35 +110,66 @@ def describe_run(rows: list[BenchRow]) -> dict[str, Any]:
 
 
 def measure_case(driver: Driver, case: BenchCase) -> BenchRow:
-    """Time a case and its peer in turns."""
-    rotated_bytes = sum(case.sizes_bytes[name] for name in case.rotated)
-    copies = max(2, min(-(-ROTATED_BYTES // rotated_bytes), 64))
-    memory = _allocate(driver, case, copies)
-    try:
-        ours = _capture(driver, case, memory)
-        peer: Callable[[], float] | None = None
+    """Time a case and its peers in turns."""
+    copies, rounds = _count_copies(case)
+    with _hold(driver, case, copies) as memory:
+        replays = {"ours": _capture(driver, partial(_launch, case.plan), memory * rounds)}
+        if case.plan.overlaps:
+            alone = replace(case.plan, overlaps=False)
+            replays["alone"] = _capture(driver, partial(_launch, alone), memory * rounds)
+        if case.goal_of_memcpy is not None:
+            copy = partial(_copy_bytes, driver, case.sizes_bytes["to"])
+            replays["memcpy"] = _capture(driver, copy, memory * rounds)
         because = None
         try:
-            peer = capture_peer(case, copies)
+            replays["peer"] = capture_peer(case, copies, rounds)
         except (RuntimeError, AttributeError, NotImplementedError, SectorwiseError) as error:
             because = str(error).partition("\n")[0]
-        mine, theirs = _replay_in_turns(driver, ours, peer)
-    finally:
-        for addresses in memory:
-            for address in set(addresses.values()):
-                release(driver, address)
-    us = statistics.median(mine) / copies
+        taken = _replay_in_turns(replays, copies * rounds)
+    memcpy_us, goal_tbps = taken.get("memcpy"), case.goal_tbps
+    if memcpy_us is not None and case.goal_of_memcpy is not None:
+        goal_tbps = case.goal_of_memcpy * case.moved_bytes / memcpy_us / 1e6
     return BenchRow(
         name=case.name,
         kernel=case.plan.kernel,
-        us=us,
-        tbps=case.moved_bytes / us / 1e6,
+        us=taken["ours"],
+        tbps=case.moved_bytes / taken["ours"] / 1e6,
         peer=case.peer,
-        peer_us=statistics.median(theirs) / copies if theirs else None,
+        peer_us=taken.get("peer"),
         peer_because=because,
         goal_us=case.goal_us,
-        goal_tbps=case.goal_tbps,
+        goal_tbps=goal_tbps,
+        alone_us=taken.get("alone"),
+        memcpy_us=memcpy_us,
+        goal_of_peer=case.goal_of_peer,
     )
+
+
+def compare_plans(driver: Driver, case: BenchCase, plans: Mapping[str, KernelPlan]) -> dict[str, float]:
+    """Microseconds of other plans for a case, in turns."""
+    copies, rounds = _count_copies(case)
+    with _hold(driver, case, copies) as memory:
+        replays = {name: _capture(driver, partial(_launch, plan), memory * rounds) for name, plan in plans.items()}
+        return _replay_in_turns(replays, copies * rounds)
+
+
+def _count_copies(case: BenchCase) -> tuple[int, int]:
+    """Copies of what is rotated, and how often a graph goes through them."""
+    rotated_bytes = sum(case.sizes_bytes[name] for name in case.rotated)
+    least = 2 if "weights" in case.rotated else 1  # what is moved leaves the L2 full of its end, and begins elsewhere
+    copies = max(least, min(-(-ROTATED_BYTES // rotated_bytes), 64))
+    launches = max(1, min(-(-_MOVED_BYTES // case.moved_bytes), _MOST_LAUNCHES))
+    return copies, -(-launches // copies)
+
+
+@contextmanager
+def _hold(driver: Driver, case: BenchCase, copies: int) -> Iterator[list[dict[str, int]]]:
+    memory = _allocate(driver, case, copies)
+    try:
+        yield memory
+    finally:
+        for address in {address for addresses in memory for address in addresses.values()}:
+            release(driver, address)
 
 
 def _allocate(driver: Driver, case: BenchCase, copies: int) -> list[dict[str, int]]:
@@ -159,36 +195,53 @@ def _allocate(driver: Driver, case: BenchCase, copies: int) -> list[dict[str, in
     return memory
 
 
-def _capture(driver: Driver, case: BenchCase, memory: list[dict[str, int]]) -> _Graph:
-    """A graph of one launch for each copy; the kernel ran once before, so that it is loaded."""
+def _launch(plan: KernelPlan, addresses: Mapping[str, int], stream: int) -> None:
+    launch(plan, addresses, _DEVICE, stream)
+
+
+def _copy_bytes(driver: Driver, size_bytes: int, addresses: Mapping[str, int], stream: int) -> None:
+    where = ctypes.c_uint64(addresses["to"]), ctypes.c_uint64(addresses["from"])
+    call(driver, "cuMemcpyDtoDAsync_v2", *where, ctypes.c_size_t(size_bytes), ctypes.c_void_p(stream))
+
+
+def _capture(
+    driver: Driver, put: Callable[[Mapping[str, int], int], None], memory: Sequence[Mapping[str, int]]
+) -> Callable[[], float]:
+    """A function that replays a graph of what is put on a stream for each copy, and gives the microseconds of all.
+
+    All of it ran once before, so that it is loaded.
+    """
     stream, graph, handle = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
-    launch(case.plan, memory[0], _DEVICE, 0)
+    put(memory[0], 0)
     call(driver, "cuCtxSynchronize")
     call(driver, "cuStreamCreate", ctypes.byref(stream), 1)
     call(driver, "cuStreamBeginCapture_v2", stream, _RELAXED)
     for addresses in memory:
-        launch(case.plan, addresses, _DEVICE, stream.value or 0)
+        put(addresses, stream.value or 0)
     call(driver, "cuStreamEndCapture", stream, ctypes.byref(graph))
     call(driver, "cuGraphInstantiateWithFlags", ctypes.byref(handle), graph, ctypes.c_uint64(0))
-    return _Graph(handle, stream, len(memory))
-
-
-def _replay_in_turns(driver: Driver, ours: _Graph, peer: Callable[[], float] | None) -> tuple[list[float], list[float]]:
-    """Microseconds of each replay."""
     events = [ctypes.c_void_p(), ctypes.c_void_p()]
     for event in events:
         call(driver, "cuEventCreate", ctypes.byref(event), 0)
-    mine, theirs = [], []
-    for number in range(_WARM_UPS + _REPLAYS):
-        call(driver, "cuEventRecord", events[0], ours.stream)
-        call(driver, "cuGraphLaunch", ours.handle, ours.stream)
-        call(driver, "cuEventRecord", events[1], ours.stream)
-        call(driver, "cuEventSynchronize", events[1])
+
+    def replay() -> float:
         taken = ctypes.c_float()
+        call(driver, "cuEventRecord", events[0], stream)
+        call(driver, "cuGraphLaunch", handle, stream)
+        call(driver, "cuEventRecord", events[1], stream)
+        call(driver, "cuEventSynchronize", events[1])
         call(driver, "cuEventElapsedTime", ctypes.byref(taken), *events)
-        other = None if peer is None else peer()
-        if number >= _WARM_UPS:
-            mine.append(taken.value * 1e3)
-            if other is not None:
-                theirs.append(other)
-    return mine, theirs
+        return taken.value * 1e3
+
+    return replay
+
+
+def _replay_in_turns(replays: Mapping[str, Callable[[], float]], launches: int) -> dict[str, float]:
+    """The median microseconds of a launch, of each."""
+    taken: dict[str, list[float]] = {name: [] for name in replays}
+    for number in range(_WARM_UPS + _REPLAYS):
+        for name, replay in replays.items():
+            us = replay()
+            if number >= _WARM_UPS:
+                taken[name].append(us)
+    return {name: statistics.median(values) / launches for name, values in taken.items()}

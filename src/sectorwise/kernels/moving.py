@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def copy(a: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401 - an array like `a`
     """Copy an array of any shape, strides and alignment; returns `out`, or a contiguous array of `a`'s framework.
 
-    Plan: where both lie alike, a lane moves four words of 16 bytes, loads before stores: 16 sectors a request of 16
-    ideal, 128 KiB in flight an SM at full occupancy, where 32 KiB are enough. Rows of views are moved in the widest
+    Plan: where both lie alike, a lane moves a word of 16 bytes: 16 sectors a request of 16 ideal, 32 KiB in flight an
+    SM at full occupancy, which is enough. Rows of views are moved in the widest
     words that their beginnings allow, all else element by element.
 
     Raises:
@@ -53,8 +53,8 @@ def transpose(a: object, out: object | None = None, *, stream: int | None = None
 def soa_from_aos(records: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401
     """Take records [..., N, F] apart into an array a field, [..., F, N].
 
-    Plan: a block loads 256 records as they lie, 16 bytes a lane (48-byte records: three loads in flight a lane, eight
-    blocks an SM with 96 KiB), keeps them in 12 KiB of shared memory, and a lane reads its own record in the widest
+    Plan: a block loads 64 records as they lie, 16 bytes a lane (48-byte records: three loads in flight a lane, 32
+    blocks an SM with 96 KiB), keeps them in 3 KiB of shared memory, and a lane reads its own record in the widest
     words whose stride meets all banks; stores are 32 neighbouring elements of a field a warp.
 
     Raises:

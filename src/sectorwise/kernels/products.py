@@ -3,6 +3,9 @@
 Sums are in float32; the result has the type of `x`. On tensor cores weights are read once for 16 inputs. A launch is
 put on the current stream of the array's framework, or on `stream`; with `out` nothing is allocated, and a call may be
 captured into a CUDA graph once its kernel has run before. `tests/kernels` holds the kernels to what is said of them.
+
+A product may be resident before what is ahead on the stream has ended, and waits for that. `weights_ready` says that
+nothing ahead on the stream writes weights or scales: then it reads weights before it waits.
 """
 
 from __future__ import annotations
@@ -24,13 +27,15 @@ _FLOATS: Final = ("bf16", "f16", "f32")
 _HALVES: Final = ("bf16", "f16")
 
 
-def gemv(x: object, weights: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401
+def gemv(
+    x: object, weights: object, out: object | None = None, *, stream: int | None = None, weights_ready: bool = False
+) -> Any:  # noqa: ANN401 - an array of the framework
     """The product x W^T, for x [K] or [batch, K] and W [N, K], both bfloat16, float16 or float32; any strides.
 
-    Plan: by rows, batch 1 and 2 (float32: any, four inputs at a time): the threads of a block lie along the depth of
-    one or two rows, 16 sectors a request of 16 ideal, four loads of 16 bytes a row in flight a lane; 1024 x 4096 in
-    bfloat16 is in flight at once, 64 KiB an SM. From batch 3 on, tensor cores: a warp has eight rows, 64 contiguous
-    bytes of each a request, 16 sectors of 16 ideal, straight into the registers that mma reads, 64 KiB in flight an SM.
+    Plan: by rows, batch 1 and 2 (float32: any, four inputs at a time): a block of up to 256 threads has a row, each two
+    loads of 16 bytes of it in flight, 16 sectors a request of 16 ideal, 64 KiB an SM; 1024 x 4096 in bfloat16 is in
+    flight at once. From batch 3 on, tensor cores: a block has 16 rows, its warps slices of the depth, which pass shared
+    memory by asynchronous copies of two rows of 256 contiguous bytes a request, 16 sectors of 16 ideal, 64 KiB an SM.
     W by columns ([K, N] as stored): lanes lie along N in pairs up to eights, so that there is a block for each SM. Rows
     at no multiple of 16 bytes are read element by element, other strides by a warp a row.
 
@@ -40,11 +45,17 @@ def gemv(x: object, weights: object, out: object | None = None, *, stream: int |
     """
     given, held = _read_x(x, _FLOATS), read_array("weights", weights)
     _check_weights(given, held, given.dtype)
-    return _multiply(x, given, held, None, out, stream)
+    return _multiply(x, given, held, None, out, stream, ready=weights_ready)
 
 
 def gemv_int8(
-    x: object, weights: object, scales: object, out: object | None = None, *, stream: int | None = None
+    x: object,
+    weights: object,
+    scales: object,
+    out: object | None = None,
+    *,
+    stream: int | None = None,
+    weights_ready: bool = False,
 ) -> Any:  # noqa: ANN401 - as `gemv`
     """The product x W^T * scales, for W [N, K] of int8, x [K] or [batch, K] of bfloat16 or float16.
 
@@ -56,29 +67,42 @@ def gemv_int8(
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
     """
-    return _multiply_scaled(x, weights, scales, out, stream, ("i8",))
+    return _multiply_scaled(x, weights, scales, out, stream, ("i8",), ready=weights_ready)
 
 
 def gemv_fp8(
-    x: object, weights: object, scales: object, out: object | None = None, *, stream: int | None = None
+    x: object,
+    weights: object,
+    scales: object,
+    out: object | None = None,
+    *,
+    stream: int | None = None,
+    weights_ready: bool = False,
 ) -> Any:  # noqa: ANN401 - as `gemv`
     """As `gemv_int8` for weights in float8_e4m3fn, or uint8 with their bits; compute capability 8.9 or above.
 
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
     """
-    return _multiply_scaled(x, weights, scales, out, stream, ("e4m3", "u8"))
+    return _multiply_scaled(x, weights, scales, out, stream, ("e4m3", "u8"), ready=weights_ready)
 
 
 def gemv_int4(
-    x: object, packed: object, scales: object, out: object | None = None, *, stream: int | None = None
+    x: object,
+    packed: object,
+    scales: object,
+    out: object | None = None,
+    *,
+    stream: int | None = None,
+    weights_ready: bool = False,
 ) -> Any:  # noqa: ANN401 - as `gemv`
     """The product x W^T, for weights of `pack_int4`, uint8 [N, ceil(K / 128) * 64].
 
     Scales are of x's type, [ceil(K / 128), N], one for each 128 weights of a row.
 
     Plan: as `gemv` on tensor cores; 16 bytes of a lane are 32 weights, four lanes have a group of 128 of a row, whose
-    scale is applied to the sum of its products.
+    scale is applied to the sum of its products. With bfloat16, weights are unpacked as 136 more than they are, and 136
+    times x is taken away from the sums, which stay in float32: exact products, rounded as all sums are.
 
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
@@ -100,7 +124,7 @@ def gemv_int4(
         )
     if factors.shape[1] > 1 and factors.strides[1] != 1:
         raise ArgumentError(f"scales: expected scales of neighbouring rows side by side, got strides {factors.strides}")
-    return _multiply(x, given, rename_type(held, "u4"), factors, out, stream)
+    return _multiply(x, given, rename_type(held, "u4"), factors, out, stream, ready=weights_ready)
 
 
 def pack_int4(weights: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401
@@ -192,7 +216,14 @@ def _check_weights(x: DeviceArray, weights: DeviceArray, *kinds: str) -> None:
 
 
 def _multiply_scaled(
-    x: object, weights: object, scales: object, out: object | None, stream: int | None, kinds: tuple[str, ...]
+    x: object,
+    weights: object,
+    scales: object,
+    out: object | None,
+    stream: int | None,
+    kinds: tuple[str, ...],
+    *,
+    ready: bool,
 ) -> Any:  # noqa: ANN401 - an array of the framework
     given, held, factors = _read_x(x, _HALVES), read_array("weights", weights), read_array("scales", scales)
     _check_weights(given, held, *kinds)
@@ -201,7 +232,7 @@ def _multiply_scaled(
         raise ArgumentError(
             f"scales: expected f32 of shape ({rows},) or (1,), got {factors.dtype} of shape {factors.shape}"
         )
-    return _multiply(x, given, rename_type(held, kinds[0]), factors, out, stream)
+    return _multiply(x, given, rename_type(held, kinds[0]), factors, out, stream, ready=ready)
 
 
 def _multiply(
@@ -211,6 +242,8 @@ def _multiply(
     scales: DeviceArray | None,
     out: object | None,
     stream: int | None,
+    *,
+    ready: bool,
 ) -> Any:  # noqa: ANN401 - an array of the framework
     shape = (*given.shape[:-1], weights.shape[0])
     result = allocate(x, shape, given.dtype) if out is None else out
@@ -221,7 +254,7 @@ def _multiply(
     if 0 in shape:
         return result
     device = choose_device((*inputs, target))
-    plan = plan_product(describe_product(given, weights, target, scales), count_multiprocessors(device))
+    plan = plan_product(describe_product(given, weights, target, scales, ready=ready), count_multiprocessors(device))
     if plan is not None:
         addresses = {"x": given.operand.address, "weights": weights.operand.address, "y": target.operand.address}
         if scales is not None:

@@ -23,8 +23,8 @@ def find_torch() -> Any:  # noqa: ANN401 - a module that is no dependency
     return torch if torch.cuda.is_available() else None
 
 
-def capture_peer(case: BenchCase, copies: int) -> Callable[[], float]:
-    """A function that replays the peer on so many copies of its operands, and gives the microseconds of all.
+def capture_peer(case: BenchCase, copies: int, rounds: int = 1) -> Callable[[], float]:
+    """A function that replays the peer on copies of its operands, so many rounds, and gives the microseconds of all.
 
     Raises:
         DeviceRunError: PyTorch is not there, or its function does not take this shape.
@@ -41,7 +41,7 @@ def capture_peer(case: BenchCase, copies: int) -> Callable[[], float]:
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        for each in calls:
+        for each in calls * rounds:
             each()
 
     def replay() -> float:

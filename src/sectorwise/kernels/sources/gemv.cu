@@ -37,19 +37,21 @@ struct Output {
 };
 
 // W by rows: a block's threads lie side by side along the depth of ROWS rows, and each has LOADS x ROWS loads of BYTES
-// in flight. blockIdx.y counts groups of BATCH. Rows and inputs beyond the last are the last again, and not stored. Every
-// byte of W takes part in `batch` products, whatever the tile: the ridge is out of reach (SW502, here and below).
+// in flight. blockIdx.y counts groups of BATCH. Rows and inputs beyond the last are the last again, and not stored. Where
+// nothing ahead on the stream writes the weights (`ready`), the first loads of them are under way before that has ended.
+// Every byte of W takes part in `batch` products, whatever the tile: the ridge is out of reach (SW502, here and below).
 template <typename T, int BYTES, int BATCH, int ROWS, int LOADS>
 __global__ void __launch_bounds__(256)
-gemv_rows(  // sectorwise: allow SW502
-    const T* __restrict__ weights, const T* __restrict__ x, T* __restrict__ y, int64 rows, int depth,
-    int64 weights_row, int64 x_row, Output output, int batch) {
+gemv_rows(
+    const T* weights, const T* x, T* y, int64 rows, int depth, int64 weights_row, int64 x_row, Output output, int batch,
+    int ready) {
   typedef Vector<T, BYTES> V;
   int64 first_row = (int64)blockIdx.x * ROWS;
   int first_input = blockIdx.y * BATCH, vectors = depth / V::COUNT;
   float sums[BATCH * ROWS] = {};
-  for (int first = threadIdx.x; first < vectors; first += blockDim.x * LOADS) {
-    V held[LOADS][ROWS];
+  V held[LOADS][ROWS];
+  int first = threadIdx.x;
+  auto load = [&]() {
 #pragma unroll
     for (int l = 0; l < LOADS; ++l)
 #pragma unroll
@@ -60,17 +62,26 @@ gemv_rows(  // sectorwise: allow SW502
         if (at < vectors)
           held[l][r].word = load_once(reinterpret_cast<const Word<BYTES>*>(weights + row * weights_row) + at);
       }
+  };
+  let_next_begin();
+  if (!ready) wait_for_previous();
+  load();
+  wait_for_previous();
+  while (true) {
 #pragma unroll
-    for (int l = 0; l < LOADS; ++l) {
-      int at = first + l * blockDim.x;
-      if (at >= vectors) break;
+    for (int b = 0; b < BATCH; ++b) {
+      const T* input = x + min(first_input + b, batch - 1) * x_row;
+      V given[LOADS];
 #pragma unroll
-      for (int b = 0; b < BATCH; ++b) {
-        const T* input = x + min(first_input + b, batch - 1) * x_row;
-        V given;
-        given.word = __ldg(reinterpret_cast<const Word<BYTES>*>(input) + at);
+      for (int l = 0; l < LOADS; ++l) {
+        int at = first + l * blockDim.x;
+        given[l].clear();
+        if (at < vectors) given[l].word = reinterpret_cast<const Word<BYTES>*>(input)[at];
+      }
+#pragma unroll
+      for (int l = 0; l < LOADS; ++l) {
         float inputs[V::COUNT], values[V::COUNT];
-        given.widen_into(inputs);
+        given[l].widen_into(inputs);
 #pragma unroll
         for (int r = 0; r < ROWS; ++r) {
           held[l][r].widen_into(values);
@@ -79,6 +90,9 @@ gemv_rows(  // sectorwise: allow SW502
         }
       }
     }
+    first += blockDim.x * LOADS;
+    if (first >= vectors) break;
+    load();
   }
   int last = vectors * V::COUNT + threadIdx.x;
   if (last < depth)
@@ -95,7 +109,9 @@ gemv_rows(  // sectorwise: allow SW502
   int64 row = first_row + threadIdx.x % ROWS;
   int input = first_input + (int)threadIdx.x / ROWS;
   float sum = 0;
-  for (int warp = 0; warp < (int)blockDim.x / 32; ++warp) sum += partial[warp][threadIdx.x];
+#pragma unroll
+  for (int warp = 0; warp < 8; ++warp)
+    if (warp < (int)blockDim.x / 32) sum += partial[warp][threadIdx.x];
   if (row < rows && input < batch) y[input * output.batch_step + row * output.row_step] = round_to<T>(sum);
 }
 
@@ -103,7 +119,7 @@ gemv_rows(  // sectorwise: allow SW502
 // with a vector of them, the others of the block below, along the depth; LOADS loads are in flight a lane.
 template <typename T, int BYTES, int BATCH, int ACROSS, int LOADS, int WARPS>
 __global__ void __launch_bounds__(32 * WARPS)
-gemv_columns(  // sectorwise: allow SW502
+gemv_columns(
     const T* __restrict__ weights, const T* __restrict__ x, T* __restrict__ y, int64 rows, int depth,
     int64 weights_step, int64 x_row, int64 x_step, Output output, int batch) {
   typedef Vector<T, BYTES> V;

@@ -69,14 +69,29 @@ __device__ void multiply_add<f16>(float (&sums)[4], unsigned int a0, unsigned in
       : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-// Weights are read once: they need no place in L1, where x should stay.
+// Weights are read once: they need no place in L1, where x should stay. Neither these loads nor those of x may be taken
+// for loads of constants (ld.global.nc), which the compiler moves across `wait_for_previous`.
 template <typename V> __device__ V load_once(const V* from) { return __ldcs(from); }
 template <> __device__ uint4 load_once(const uint4* from) {
   uint4 held;
-  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
-      : "=r"(held.x), "=r"(held.y), "=r"(held.z), "=r"(held.w)
-      : "l"(from));
+  asm volatile("ld.global.L1::no_allocate.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(held.x), "=r"(held.y), "=r"(held.z), "=r"(held.w)
+               : "l"(from)
+               : "memory");
   return held;
+}
+
+// Programmatic dependent launch, from compute capability 9.0 on: what is behind on the stream may begin once all blocks
+// have said so, if it waits itself; and waiting until what is ahead has ended and all of its stores are seen.
+__device__ void let_next_begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+__device__ void wait_for_previous() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 __device__ unsigned int pick(const uint4& line, int word) {

@@ -44,6 +44,22 @@ template <> struct Lines<1> {
   }
 };
 
+// What a block turns. Blocks that follow each other write side by side: on an H200 that moves 4 % more than if they read
+// side by side, 40 % more where rows begin within a sector. Along x lie the tiles below each other of one matrix after the
+// other, along y and z those side by side. Short blocks wait for each division: there is none where there is one matrix.
+struct Tile {
+  unsigned int across, down;
+  Distances matrix;
+};
+__device__ Tile find_tile(unsigned int tiles_across, unsigned int tiles_down, const Axes<4>& batch) {
+  Tile tile = {blockIdx.z * gridDim.y + blockIdx.y, blockIdx.x, {0, 0}};
+  if (gridDim.x != tiles_down) {
+    tile.down = blockIdx.x % tiles_down;
+    tile.matrix = find_matrix(batch, blockIdx.x / tiles_down);
+  }
+  return tile;
+}
+
 // Rows and columns are multiples of V, and all rows of both begin at multiples of 16 bytes. A block turns S x S squares
 // of V x V: it reads and writes 16 S bytes in a row. Cells of 16 bytes stand in shared memory at columns that are
 // exclusive-ored with their square's number, so that eight lanes meet eight groups of banks, written and read.
@@ -55,12 +71,12 @@ transpose_vectors(  // sectorwise: allow SW402
     int64 to_row_bytes, unsigned int tiles_across, unsigned int tiles_down, const Axes<4> batch) {
   constexpr int V = 16 / E;
   __shared__ uint4 cells[V * S][S];
-  unsigned int across = blockIdx.x % tiles_across, rest = blockIdx.x / tiles_across;
-  Distances matrix = find_matrix(batch, rest / tiles_down);
-  from += matrix.from_bytes;
-  to += matrix.to_bytes;
+  Tile tile = find_tile(tiles_across, tiles_down, batch);
+  if (tile.across >= tiles_across) return;
+  from += tile.matrix.from_bytes;
+  to += tile.matrix.to_bytes;
   int low = threadIdx.x % S, high = threadIdx.x / S;
-  int64 row = ((int64)(rest % tiles_down) * S + high) * V, column = ((int64)across * S + low) * V;
+  int64 row = ((int64)tile.down * S + high) * V, column = ((int64)tile.across * S + low) * V;
   uint4 lines[V];
   if (row < rows && column < columns) {
     const char* source = from + row * from_row_bytes + column * E;
@@ -70,13 +86,13 @@ transpose_vectors(  // sectorwise: allow SW402
     for (int v = 0; v < V; ++v) cells[V * low + v][high ^ (low & 7)] = Lines<E>::turn(lines, v);
   }
   __syncthreads();
-  row = ((int64)(rest % tiles_down) * S + low) * V;
-  char* target = to + row * E + (int64)across * (S * V) * to_row_bytes;
+  row = ((int64)tile.down * S + low) * V;
+  char* target = to + row * E + (int64)tile.across * (S * V) * to_row_bytes;
   if (row >= rows) return;
 #pragma unroll
   for (int v = 0; v < V; ++v) {
     int line = high + v * S;
-    if ((int64)across * (S * V) + line < columns)
+    if ((int64)tile.across * (S * V) + line < columns)
       __stcs(reinterpret_cast<uint4*>(target + line * to_row_bytes), cells[line][low ^ (line / V & 7)]);
   }
 }
@@ -90,12 +106,12 @@ transpose_elements(const char* __restrict__ from, char* __restrict__ to, int64 r
                    int64 from_row_bytes, int64 to_row_bytes, unsigned int tiles_across, unsigned int tiles_down,
                    const Axes<4> batch) {
   constexpr int SIDE = E < 4 ? 64 : 32, PAD = E < 4 ? 4 / E : 1;
-  __shared__ Word<E> tile[SIDE][SIDE + PAD];
-  unsigned int across = blockIdx.x % tiles_across, rest = blockIdx.x / tiles_across;
-  Distances matrix = find_matrix(batch, rest / tiles_down);
-  from += matrix.from_bytes;
-  to += matrix.to_bytes;
-  int64 first_row = (int64)(rest % tiles_down) * SIDE, first_column = (int64)across * SIDE;
+  __shared__ Word<E> held[SIDE][SIDE + PAD];
+  Tile tile = find_tile(tiles_across, tiles_down, batch);
+  if (tile.across >= tiles_across) return;
+  from += tile.matrix.from_bytes;
+  to += tile.matrix.to_bytes;
+  int64 first_row = (int64)tile.down * SIDE, first_column = (int64)tile.across * SIDE;
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
   for (int y = 0; y < SIDE; y += 8)
@@ -104,7 +120,7 @@ transpose_elements(const char* __restrict__ from, char* __restrict__ to, int64 r
       int64 row = first_row + y + warp, column = first_column + x + lane;
       const char* source = from + row * from_row_bytes + column * E;
       if (row < rows && column < columns)
-        tile[y + warp][x + lane] = *reinterpret_cast<const Word<E>*>(source);  // sectorwise: allow SW102
+        held[y + warp][x + lane] = *reinterpret_cast<const Word<E>*>(source);  // sectorwise: allow SW102
     }
   __syncthreads();
 #pragma unroll
@@ -114,6 +130,6 @@ transpose_elements(const char* __restrict__ from, char* __restrict__ to, int64 r
       int64 row = first_row + x + lane, column = first_column + y + warp;
       char* target = to + column * to_row_bytes + row * E;
       if (row < rows && column < columns)
-        *reinterpret_cast<Word<E>*>(target) = tile[x + lane][y + warp];  // sectorwise: allow SW102
+        *reinterpret_cast<Word<E>*>(target) = held[x + lane][y + warp];  // sectorwise: allow SW102
     }
 }
