@@ -73,6 +73,7 @@ class Tile:
 
 TILES: Final = (
     Tile(128, 256, 4, 2),
+    Tile(128, 192, 4, 2),
     Tile(128, 128, 6, 2),
     Tile(64, 128, 8, 2),
     Tile(64, 128, 8, 1, split=True),
@@ -151,9 +152,9 @@ def _plan_tiles(a: Laid, b: Laid, c: Laid, tile: Tile, multiprocessors: int) -> 
         (blocks, 1, 1),
         (2 * tile.down + 128, 1, 1),
         (
-            _map_operand(a, tile.down, depth_in_lines=a[1].by_rows),
-            _map_operand(b, tile.across // tile.cluster, depth_in_lines=not b[1].by_rows),
-            _map_operand(c, _LINE, depth_in_lines=True),
+            _map_operand(a, tile.down if a[1].by_rows else _DEPTH),
+            _map_operand(b, _share_lines(tile) if b[1].by_rows else tile.across // tile.cluster),
+            _map_operand(c, _LINE),
             *(Number(number, 4) for number in (divide_up(k, _DEPTH), down, across, BAND)),
         ),
         tile.shared_bytes,
@@ -170,8 +171,8 @@ def _plan_split(a: Laid, b: Laid, c: Laid, tile: Tile, _multiprocessors: int) ->
         (divide_up(m, tile.down) * across * tile.cluster, 1, 1),
         (160, 1, 1),
         (
-            _map_operand(a, tile.down, depth_in_lines=a[1].by_rows),
-            _map_operand(b, tile.across, depth_in_lines=not b[1].by_rows),
+            _map_operand(a, tile.down if a[1].by_rows else _DEPTH),
+            _map_operand(b, _DEPTH if b[1].by_rows else tile.across),
             Pointer(c[0].name),
             *(Number(m, 4), Number(n, 4), Number(c[1].step)),
             *(Number(divide_up(k, _DEPTH), 4), Number(across, 4)),
@@ -186,12 +187,15 @@ def _spell(tile: Tile, a: Laid, b: Laid) -> str:
     return ", ".join((str(tile.across), str(tile.stages), str(tile.cluster), *orders))
 
 
-def _map_operand(laid: Laid, lines: int, *, depth_in_lines: bool) -> TensorMap:
-    """The boxes of an operand: so many lines of 64 of the depth, or else 64 of the depth, each a line of 64."""
+def _share_lines(tile: Tile) -> int:
+    """Lines of a box of B by rows: the depth, or a block's part of it where its columns are no whole boxes."""
+    return _DEPTH if tile.across // tile.cluster % _LINE == 0 else _DEPTH // tile.cluster
+
+
+def _map_operand(laid: Laid, lines: int) -> TensorMap:
     array, order = laid
     extents = array.shape[::-1] if order.by_rows else array.shape
-    box = (_LINE, lines if depth_in_lines else _DEPTH)
-    return TensorMap(array.name, array.dtype, (extents[0], extents[1]), order.step * _ITEM_BYTES, box)
+    return TensorMap(array.name, array.dtype, (extents[0], extents[1]), order.step * _ITEM_BYTES, (_LINE, lines))
 
 
 def _turn(array: DeviceArray) -> DeviceArray:

@@ -16,6 +16,35 @@ __device__ int2 find_tile(int number, int tiles_down, int tiles_across, int high
   return make_int2(high * band + rest % height, rest / height);
 }
 
+// A stage of A: a box of DOWN rows, or where the depth goes from line to line, a box for each 64 of them.
+template <int DOWN, bool BY_ROWS>
+__device__ void fetch_a(unsigned int to, const TensorMap& a, int row, int depth, unsigned int barrier) {
+  if constexpr (BY_ROWS)
+    fetch_box(to, a, depth, row, barrier);
+  else
+#pragma unroll
+    for (int i = 0; i < DOWN / 64; ++i) fetch_box(to + i * BOX, a, row + 64 * i, depth, barrier);
+}
+
+// This block's part of a stage of B, for all blocks of the cluster: of the columns, or of the depth where they are not
+// whole boxes.
+template <int ACROSS, int CLUSTER, bool BY_ROWS>
+__device__ void fetch_b(unsigned int to, const TensorMap& b, int column, int depth, int rank, unsigned int barrier) {
+  constexpr int SHARE = ACROSS / CLUSTER;
+  int from = rank * SHARE;
+  if constexpr (!BY_ROWS)
+    fetch_box_for_all<CLUSTER>(to + from * LINE, b, depth, column + from, barrier);
+  else if constexpr (SHARE % 64 == 0)
+#pragma unroll
+    for (int i = 0; i < SHARE; i += 64)
+      fetch_box_for_all<CLUSTER>(to + (from + i) * LINE, b, column + from + i, depth, barrier);
+  else
+#pragma unroll
+    for (int i = 0; i < ACROSS; i += 64)
+      fetch_box_for_all<CLUSTER>(to + i * LINE + rank * (BOX / CLUSTER), b, column + i, depth + rank * (DEPTH / CLUSTER),
+                                 barrier);
+}
+
 // A block has DOWN x ACROSS of C at a time, a warpgroup each 64 rows of it, one more warpgroup fetches. The blocks of a
 // cluster lie one below the other and fetch B together.
 template <typename T, int DOWN, int ACROSS, int STAGES, int CLUSTER, bool A_BY_ROWS, bool B_BY_ROWS>
@@ -23,7 +52,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(DOWN * 2 + 128
 matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b,
            const __grid_constant__ TensorMap c, int steps, int tiles_down, int tiles_across, int high) {
   typedef Memory<DOWN, ACROSS, STAGES> Place;
-  constexpr int WARPGROUPS = DOWN / 64, SHARE = ACROSS / CLUSTER;
+  constexpr int WARPGROUPS = DOWN / 64;
   extern __shared__ __align__(1024) unsigned char memory[];
   unsigned int base = (address_of(memory) + 1023) & ~1023u;
   unsigned int full = base + Place::BARRIERS, empty = full + 8 * STAGES;
@@ -44,30 +73,13 @@ matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMa
     if (threadIdx.x == 0) {
       for (int number = first; number < tiles; number += together) {
         int2 tile = find_tile(number, tiles_down, tiles_across, high);
-        int row = (tile.x * CLUSTER + rank) * DOWN, column = tile.y * ACROSS + rank * SHARE;
+        int row = (tile.x * CLUSTER + rank) * DOWN;
         for (int t = 0; t < steps; ++t) {
-          unsigned int left = base + stage * Place::STAGE, right = left + Place::A + rank * SHARE * LINE;
-          unsigned int barrier = full + 8 * stage;
+          unsigned int left = base + stage * Place::STAGE, barrier = full + 8 * stage;
           wait_for(empty + 8 * stage, parity ^ 1);
           expect_bytes(barrier, Place::STAGE);
-          if constexpr (A_BY_ROWS)
-            fetch_box(left, a, t * DEPTH, row, barrier);
-          else
-#pragma unroll
-            for (int i = 0; i < DOWN / 64; ++i) fetch_box(left + i * BOX, a, row + 64 * i, t * DEPTH, barrier);
-          if constexpr (!B_BY_ROWS) {
-            if constexpr (CLUSTER > 1)
-              fetch_box_for(right, b, t * DEPTH, column, barrier, (1 << CLUSTER) - 1);
-            else
-              fetch_box(right, b, t * DEPTH, column, barrier);
-          } else
-#pragma unroll
-            for (int i = 0; i < SHARE / 64; ++i) {
-              if constexpr (CLUSTER > 1)
-                fetch_box_for(right + i * BOX, b, column + 64 * i, t * DEPTH, barrier, (1 << CLUSTER) - 1);
-              else
-                fetch_box(right + i * BOX, b, column + 64 * i, t * DEPTH, barrier);
-            }
+          fetch_a<DOWN, A_BY_ROWS>(left, a, row, t * DEPTH, barrier);
+          fetch_b<ACROSS, CLUSTER, B_BY_ROWS>(left + Place::A, b, tile.y * ACROSS, t * DEPTH, rank, barrier);
           if (++stage == STAGES) stage = 0, parity ^= 1;
         }
       }
@@ -77,7 +89,7 @@ matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMa
     int group = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
     unsigned int results = base + Place::RESULTS + group * 2 * BOX;
     int line = warp * 16 + lane % 16;
-    unsigned int mine = results + line * LINE;
+    int turn = 0;  // which of two boxes is stored from
     for (int number = first; number < tiles; number += together) {
       int2 tile = find_tile(number, tiles_down, tiles_across, high);
       float sums[ACROSS / 8][4];
@@ -110,12 +122,13 @@ matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMa
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
           float(&low)[4] = sums[8 * box + 2 * i], (&up)[4] = sums[8 * box + 2 * i + 1];
-          store_four(mine + box % 2 * BOX + ((2 * i + lane / 16) ^ line % 8) * 16, pair<T>(low[0], low[1]),
+          store_four(results + turn * BOX + line * LINE + ((2 * i + lane / 16) ^ line % 8) * 16, pair<T>(low[0], low[1]),
                      pair<T>(low[2], low[3]), pair<T>(up[0], up[1]), pair<T>(up[2], up[3]));
         }
         publish();
         join_warpgroup(1 + group);
-        if (threadIdx.x % 128 == 0) store_box(c, column + 64 * box, row, results + box % 2 * BOX);
+        if (threadIdx.x % 128 == 0) store_box(c, column + 64 * box, row, results + turn * BOX);
+        turn ^= 1;
       }
     }
     if (threadIdx.x % 128 == 0) await_reads<0>();
@@ -152,15 +165,8 @@ matmul_split(const __grid_constant__ TensorMap a, const __grid_constant__ Tensor
       unsigned int left = base + stage * STAGE, barrier = full + 8 * stage;
       wait_for(empty + 8 * stage, parity ^ 1);
       expect_bytes(barrier, STAGE);
-      if constexpr (B_BY_ROWS)
-#pragma unroll
-        for (int i = 0; i < ACROSS / 64; ++i) fetch_box(left + A + i * BOX, b, column + 64 * i, t * DEPTH, barrier);
-      else
-        fetch_box(left + A, b, t * DEPTH, column, barrier);
-      if constexpr (A_BY_ROWS)
-        fetch_box(left, a, t * DEPTH, row, barrier);
-      else
-        fetch_box(left, a, row, t * DEPTH, barrier);
+      fetch_b<ACROSS, 1, B_BY_ROWS>(left + A, b, column, t * DEPTH, 0, barrier);
+      fetch_a<64, A_BY_ROWS>(left, a, row, t * DEPTH, barrier);
       if (++stage == STAGES) stage = 0, parity ^= 1;
     }
   } else if (threadIdx.x < 128) {
