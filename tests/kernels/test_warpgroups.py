@@ -147,7 +147,7 @@ def test_the_order_of_tiles_is_the_kernels(tmp_path: Path) -> None:
     )
     shapes = (1, 1), (3, 5), (8, 2), (19, 7), (16, 33)
     launches = [
-        f"order<<<{-(-down * across // 128)}, 128>>>(i32[{2 * down * across}], {down * across}, {down}, {across}, {BAND})"
+        f"order<<<{-(-down * across // 128)}, 128>>>(i32[2 * tiles], tiles={down * across}, {down}, {across}, {BAND})"
         for down, across in shapes
     ]
     kernels = analyze(source, launches, include_folders=(SOURCES,), keep_outputs=True).kernels

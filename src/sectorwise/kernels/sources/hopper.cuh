@@ -85,10 +85,10 @@ __device__ void expect_map(const TensorMap& map) {
 }
 
 __device__ void store_box(const TensorMap& map, int x, int y, unsigned int from) {
-  asm volatile(
-      "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3]; cp.async.bulk.commit_group;" ::"l"(&map),
-      "r"(x), "r"(y), "r"(from)
-      : "memory");
+  asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];"
+               "cp.async.bulk.commit_group;" ::"l"(&map),
+               "r"(x), "r"(y), "r"(from)
+               : "memory");
 }
 
 // Wait until all but MOST of this thread's stores have read their shared memory.
@@ -96,9 +96,9 @@ template <int MOST> __device__ void await_reads() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(MOST) : "memory");
 }
 
-// Where wgmma finds a tile with lines of 128 bytes, swizzled by as much (PTX ISA, matrix descriptor; units of 16 bytes).
-// With the depth along the lines, the next eight lines are 1,024 bytes on. With the depth from line to line, so are the
-// next eight of the depth, and the next 64 of the other axis `apart` bytes.
+// Where wgmma finds a tile with lines of 128 bytes, swizzled by as much (PTX ISA, matrix descriptor).
+// With the depth along the lines, the next eight lines are 1,024 bytes on. With the depth from line to line, so are
+// the next eight of the depth, and the next 64 of the other axis `apart` bytes.
 template <bool DEPTH_IN_LINES> __device__ unsigned long long describe(unsigned int tile, int apart) {
   unsigned long long eight = 1024 >> 4, next = DEPTH_IN_LINES ? 1 : apart >> 4, swizzled = 1;
   return tile >> 4 & 0x3fff | next << 16 | eight << 32 | swizzled << 62;
@@ -132,8 +132,8 @@ template <int MOST> __device__ void await_products() {
                : __VA_ARGS__                                                                                         \
                : "l"(left), "l"(right), "r"(adding), "n"(TURN_A), "n"(TURN_B))
 
-// sums [64, 8 x EIGHTS] = A B, or += where `adding`, 16 of the depth, some time; TURN_ where the depth goes from line to
-// line. A lane has columns 8 i + lane % 4 * 2 and + 1 of rows lane / 4 (sums[i][0] and [1]) and + 8 of its warp's 16.
+// sums [64, 8 x EIGHTS] = A B, or += where `adding`, 16 of the depth, some time; TURN_ where the depth goes from line
+// to line. Of its warp's 16 rows a lane has lane / 4 (sums[i][0] and [1]) and + 8, columns 8 i + lane % 4 * 2 and + 1.
 template <typename T, bool TURN_A, bool TURN_B, int EIGHTS>
 __device__ void multiply(float (&sums)[EIGHTS][4], unsigned long long left, unsigned long long right, int adding) {
   static_assert(EIGHTS == 32 || EIGHTS == 24 || EIGHTS == 16 || EIGHTS == 8);
@@ -175,6 +175,21 @@ template <typename T> __device__ unsigned int pair(float low, float high) {
 __device__ void store_four(unsigned int to, unsigned int a, unsigned int b, unsigned int c, unsigned int d) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};" ::"r"(to), "r"(a), "r"(b), "r"(c), "r"(d)
                : "memory");
+}
+
+__device__ void store_pair(unsigned int to, float a, float b) {
+  asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(a), "f"(b) : "memory");
+}
+
+// Four floats from shared memory of a block of the cluster, at the place that has this address here.
+__device__ float4 load_from(unsigned int place, int block) {
+  float4 held;
+  asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %4, %5;"
+               "ld.shared::cluster.v4.f32 {%0,%1,%2,%3}, [there]; }"
+               : "=f"(held.x), "=f"(held.y), "=f"(held.z), "=f"(held.w)
+               : "r"(place), "r"(block)
+               : "memory");
+  return held;
 }
 
 // Have what was stored to shared memory seen by asynchronous copies.
