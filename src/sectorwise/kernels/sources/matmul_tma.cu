@@ -214,14 +214,7 @@ matmul_split(const __grid_constant__ TensorMap a, const __grid_constant__ Tensor
       sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
     }
     T* at = c + (row + line) * c_step + column + x;
-    if (column + x + 4 <= n)
-      *reinterpret_cast<uint2*>(at) = make_uint2(pair<T>(sum.x, sum.y), pair<T>(sum.z, sum.w));
-    else {
-      float parts[4] = {sum.x, sum.y, sum.z, sum.w};
-#pragma unroll
-      for (int i = 0; i < 3; ++i)
-        if (column + x + i < n) at[i] = round_to<T>(parts[i]);
-    }
+    *reinterpret_cast<uint2*>(at) = make_uint2(pair<T>(sum.x, sum.y), pair<T>(sum.z, sum.w));
   }
   join_cluster<SPLIT>();
 }
