@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from sectorwise.errors import ArgumentError, DeviceRunError
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.cuda import CUDA
+from sectorwise.kernels.extended import SINCE_MAJOR, configure_overlap
 from sectorwise.kernels.plan import SOURCES, Pointer, TensorMap, pack
 from sectorwise.kernels.tensor_maps import encode_map
 from sectorwise.verify.driver import Driver, call, load_function, open_driver
@@ -93,12 +94,16 @@ def launch(plan: KernelPlan, addresses: Mapping[str, int], device: int, stream: 
         CompileError, MissingToolError: the kernel cannot be compiled, at its first use.
         DeviceRunError: the driver refuses the launch.
     """
-    function = _load(plan.source, plan.kernel, device, plan.dynamic_shared_bytes, specific=plan.specific)
+    function = _load(plan.source, plan.kernel, device, plan.dynamic_shared_bytes, "a" if plan.specific else "")
     held = [pack_argument(argument, addresses) for argument in plan.arguments]
     buffers = [ctypes.create_string_buffer(value, len(value)) for value in held]
     table = (ctypes.c_void_p * len(buffers))(*[ctypes.cast(buffer, ctypes.c_void_p) for buffer in buffers])
     shape = (*plan.grid, *plan.block, plan.dynamic_shared_bytes)
     with make_current(device):
+        if plan.overlaps and read_capability(device)[0] >= SINCE_MAJOR:
+            config = configure_overlap(plan, stream)
+            call(open_library(), "cuLaunchKernelEx", ctypes.byref(config), function, table, None)
+            return
         call(open_library(), "cuLaunchKernel", function, *shape, ctypes.c_void_p(stream), table, None)
 
 
@@ -146,10 +151,9 @@ def _read_attribute(device: int, attribute: int) -> int:
 
 
 @cache
-def _load(source: str, kernel: str, device: int, dynamic_shared_bytes: int, *, specific: bool) -> ctypes.c_void_p:
+def _load(source: str, kernel: str, device: int, dynamic_shared_bytes: int, variant: str) -> ctypes.c_void_p:
     major, minor = read_capability(device)
-    target = f"sm_{major}{minor}{'a' if specific else ''}"
-    made = CUDA.compile(SOURCES / source, CompileRequest(target, kernels=(kernel,)))
+    made = CUDA.compile(SOURCES / source, CompileRequest(f"sm_{major}{minor}{variant}", kernels=(kernel,)))
     driver, module = open_library(), ctypes.c_void_p()
     with make_current(device):
         call(driver, "cuModuleLoadData", ctypes.byref(module), made.cubin)

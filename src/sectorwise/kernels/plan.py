@@ -57,6 +57,7 @@ class KernelPlan:
     """One launch: the kernel of a source file (`transpose.cu`), as its template is spelled, and what it is given.
 
     `specific` is a kernel with instructions of one architecture alone: compiled for sm_90a, not sm_90.
+    One that `overlaps` may begin before what is ahead on the stream has ended: its kernel waits itself.
     """
 
     source: str
@@ -66,6 +67,7 @@ class KernelPlan:
     arguments: tuple[Argument, ...]
     dynamic_shared_bytes: int = 0
     specific: bool = False
+    overlaps: bool = False
 
 
 @dataclass(frozen=True, slots=True)

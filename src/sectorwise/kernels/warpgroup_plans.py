@@ -164,6 +164,7 @@ def _plan_tiles(a: Laid, b: Laid, c: Laid, tile: Tile, multiprocessors: int) -> 
         ),
         tile.shared_bytes,
         specific=True,
+        overlaps=True,
     )
 
 
@@ -184,6 +185,7 @@ def _plan_split(a: Laid, b: Laid, c: Laid, tile: Tile, _multiprocessors: int) ->
         ),
         tile.shared_bytes,
         specific=True,
+        overlaps=True,
     )
 
 

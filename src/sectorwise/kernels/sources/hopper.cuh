@@ -57,6 +57,11 @@ __device__ int rank_in_cluster() {
   return rank;
 }
 
+// Programmatic dependent launch: what is behind on the stream may begin once all blocks have said so, or ended, and waits
+// itself until what is ahead has ended.
+__device__ void begin_next() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
+__device__ void await_previous() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
 // A box of a tensor map, from element x of line y, to shared memory; zeros where it lies outside.
 __device__ void fetch_box(unsigned int to, const TensorMap& map, int x, int y, unsigned int barrier) {
   asm volatile(

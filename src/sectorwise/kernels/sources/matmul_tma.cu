@@ -102,6 +102,8 @@ matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMa
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   join_cluster<CLUSTER>();
+  begin_next();
+  await_previous();
   int tiles = tiles_down * tiles_across, first = blockIdx.x / CLUSTER, together = gridDim.x / CLUSTER;
   int stage = 0, parity = 0;
   if (threadIdx.x < 128) {
@@ -171,6 +173,8 @@ matmul_split(const __grid_constant__ TensorMap a, const __grid_constant__ Tensor
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   __syncthreads();
+  begin_next();
+  await_previous();
   int stage = 0, parity = 0, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   if (threadIdx.x == 128) {
     for (int t = from; t < to; ++t) {
