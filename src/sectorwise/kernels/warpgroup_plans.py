@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.kernels.gemv_plans import C_TYPES, VECTOR_BYTES
@@ -107,6 +108,7 @@ def find_tile(number: int, tiles_down: int, tiles_across: int) -> tuple[int, int
     return BAND * band + rest % height, rest // height
 
 
+@lru_cache(maxsize=4096)
 def choose_tile(m: int, n: int, k: int, multiprocessors: int) -> Tile:
     """The tile with which a product m x n x k takes the fewest cycles."""
     return min(TILES, key=lambda tile: estimate_cycles(tile, m, n, k, multiprocessors))
