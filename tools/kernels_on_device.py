@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sectorwise.kernels.launching import launch, make_current, open_library
-from sectorwise.kernels.plan import Pointer
+from sectorwise.kernels.plan import Pointer, TensorMap
 from sectorwise.verify.driver import allocate, call, download, release, upload
 from tests.kernels import engine
 
@@ -29,7 +29,7 @@ def run_on_device(
 ) -> dict[str, npt.NDArray[np.uint8]]:
     """The bytes of each operand's memory after the launch on the GPU."""
     driver = open_library()
-    names = list(dict.fromkeys(each.operand for each in plan.arguments if isinstance(each, Pointer)))
+    names = list(dict.fromkeys(each.operand for each in plan.arguments if isinstance(each, Pointer | TensorMap)))
     with make_current(_DEVICE):
         held = {name: allocate(driver, memories[name].nbytes) for name in names}
         for name, address in held.items():

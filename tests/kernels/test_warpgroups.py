@@ -23,7 +23,7 @@ from sectorwise.kernels.warpgroup_plans import BAND, TILES, Lines, choose_tile, 
 from sectorwise.machine.engine import execute
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.verify.driver import Driver
-from tests.kernels.engine import bind_plan, find_kernel
+from tests.kernels.engine import bind_plan, compile_kernels, find_kernel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,10 +67,11 @@ def view(shape: tuple[int, int], strides: tuple[int, int], at: int = 512) -> Dev
     [
         (view((5, 64), (64, 1)), Lines(by_rows=True, step=64)),
         (view((64, 5), (1, 64)), Lines(by_rows=False, step=64)),
-        (view((5, 13), (16, 1)), Lines(by_rows=True, step=16)),
-        (view((1, 13), (999, 1)), Lines(by_rows=True, step=16)),
-        (view((13, 1), (1, 999)), Lines(by_rows=False, step=16)),
-        (view((13, 1), (8, 999)), Lines(by_rows=True, step=8)),
+        (view((5, 24), (32, 1)), Lines(by_rows=True, step=32)),
+        (view((1, 24), (999, 1)), Lines(by_rows=True, step=24)),
+        (view((24, 1), (1, 999)), Lines(by_rows=False, step=24)),
+        (view((5, 13), (16, 1)), None),
+        (view((13, 1), (8, 1)), None),
         (view((5, 13), (13, 1)), None),
         (view((5, 64), (64, 1), 520), None),
         (view((5, 64), (128, 2)), None),
@@ -95,6 +96,13 @@ def test_boxes_of_each_order() -> None:
         TensorMap("a", "bf16", (4096, 1000), 8192, (64, 64)),
         TensorMap("b", "bf16", (1000, 8192), 2000, (64, 128)),
     ]
+
+
+def test_blocks_that_share_no_whole_boxes_share_the_depth() -> None:
+    found = plan(768, 4096, 1000)
+    assert found.kernel == "matmul_tma<bf16, 128, 192, 4, 2, true, true>"
+    assert maps_of(found)[1].box == (64, 32)
+    assert maps_of(plan(768, 4096, 1000, orders=(True, False, True)))[1].box == (64, 96)
 
 
 def test_a_result_by_columns_is_computed_turned() -> None:
@@ -125,13 +133,10 @@ def test_tiles_that_are_chosen_fit(multiprocessors: int) -> None:
         tile = choose_tile(m, n, k, multiprocessors)
         assert tile.shared_bytes <= MOST_SHARED_BYTES
         assert tile.cluster <= multiprocessors
-    assert all(tile.across <= 256 and tile.across % (64 * (1 if tile.split else tile.cluster)) == 0 for tile in TILES)
+    assert all(tile.across <= 256 and tile.across % 64 == 0 and tile.down % 64 == 0 for tile in TILES)
 
 
-@pytest.mark.parametrize(("down", "across"), [(1, 1), (3, 5), (8, 2), (19, 7), (16, 33)])
-def test_the_order_of_tiles_is_the_kernels(down: int, across: int, tmp_path: Path) -> None:
-    ours = [find_tile(number, down, across) for number in range(down * across)]
-    assert sorted(ours) == list(itertools.product(range(down), range(across)))
+def test_the_order_of_tiles_is_the_kernels(tmp_path: Path) -> None:
     source = tmp_path / "order.cu"
     source.write_text(
         '#include "matmul_tma.cu"\n'
@@ -141,16 +146,22 @@ def test_the_order_of_tiles_is_the_kernels(down: int, across: int, tmp_path: Pat
         "}\n",
         encoding="utf-8",
     )
-    tiles = down * across
-    launch = f"order<<<{-(-tiles // 128)}, 128>>>(i32[{2 * tiles}], {tiles}, {down}, {across}, {BAND})"
-    (kernel,) = analyze(source, [launch], include_folders=(SOURCES,), keep_outputs=True).kernels
-    assert kernel.outputs is not None
-    assert [tuple(pair) for pair in kernel.outputs[0].values.reshape(-1, 2).tolist()] == ours
+    shapes = (1, 1), (3, 5), (8, 2), (19, 7), (16, 33)
+    launches = [
+        f"order<<<{-(-down * across // 128)}, 128>>>(i32[2 * tiles], tiles={down * across}, {down}, {across}, {BAND})"
+        for down, across in shapes
+    ]
+    kernels = analyze(source, launches, include_folders=(SOURCES,), keep_outputs=True).kernels
+    for (down, across), kernel in zip(shapes, kernels, strict=True):
+        ours = [find_tile(number, down, across) for number in range(down * across)]
+        assert sorted(ours) == list(itertools.product(range(down), range(across)))
+        assert kernel.outputs is not None
+        assert [tuple(pair) for pair in kernel.outputs[0].values.reshape(-1, 2).tolist()] == ours
 
 
 @pytest.mark.parametrize("order", [True, False])
 @pytest.mark.parametrize(
-    ("sizes", "multiprocessors"), [((304, 1096, 200), 5), ((304, 1096, 64), 4), ((48, 1024, 520), 132)]
+    ("sizes", "multiprocessors"), [((304, 1096, 200), 5), ((304, 1152, 64), 12), ((48, 1024, 520), 132)]
 )
 def test_every_launch_ends_and_multiplies_every_tile(
     sizes: tuple[int, int, int], multiprocessors: int, *, order: bool
@@ -173,18 +184,22 @@ def test_every_launch_ends_and_multiplies_every_tile(
     warps = tile.down // 16
     assert issued["HGMMA"] == tiles * steps * warps * (64 // 16)
     share = tile.across // (1 if tile.split else tile.cluster)
-    boxes = (1 if orders[0] else tile.down // 64) + (share // 64 if orders[1] else 1)
+    of_b = 1 if not orders[1] else share // 64 if share % 64 == 0 else tile.across // 64
+    boxes = (1 if orders[0] else tile.down // 64) + of_b
     assert issued["UTMALDG"] == tiles * steps * boxes
     assert issued.get("UTMASTG", 0) == (0 if tile.split else tiles * (tile.down // 64) * (tile.across // 64))
 
 
 def test_all_kernels_are_compiled_without_spills() -> None:
-    for tile in TILES:
-        shape = "" if tile.split else f"{tile.down}, "
-        name = f"matmul_{'split' if tile.split else 'tma'}<f16, {shape}{tile.across}, {tile.stages}, {tile.cluster}"
-        kernel = find_kernel("matmul_tma.cu", f"{name}, true, false>")
-        assert kernel.resources.local_bytes_per_thread == 0
-        products = {each.modifiers[:2] for each in kernel.instructions if each.opcode == "HGMMA"}
+    names = {
+        f"matmul_{'split<f16, ' if tile.split else f'tma<f16, {tile.down}, '}"
+        f"{tile.across}, {tile.stages}, {tile.cluster}, true, false>": tile
+        for tile in TILES
+    }
+    kernels = compile_kernels("matmul_tma.cu", tuple(names))
+    for name, tile in names.items():
+        assert kernels[name].resources.local_bytes_per_thread == 0
+        products = {each.modifiers[:2] for each in kernels[name].instructions if each.opcode == "HGMMA"}
         assert products == {(f"64x{tile.across}x16", "F32")}
 
 
@@ -212,5 +227,5 @@ def test_tensor_maps_are_encoded_as_the_driver_wants_them(monkeypatch: pytest.Mo
     for address in (4096, 8192, 4096):
         assert launching.pack_argument(described, {"a": address}) == bytes(range(MAP_BYTES))
     launching.encode_at.cache_clear()
-    expected = (6, 2, 4096, [1000, 4096], [2000], [64, 128], [1, 1], [0, 3, 3, 0])
+    expected = (6, 2, 4096, [1000, 4096], [2000], [64, 128], [1, 1], [0, 3, 2, 0])
     assert library.told == [expected, (*expected[:2], 8192, *expected[3:])]

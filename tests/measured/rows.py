@@ -88,9 +88,9 @@ PIPE_TOTALS = ("shared_load_wavefronts", "shared_store_wavefronts", "shared_atom
 COUNTED_AGAIN = {"k_lm_f4_uniform": 57_344, "k_lm_f4_lane": 51_968}
 """Instructions of two rows that have 3,072 more, one for each conversion F2F.F64.F32.
 
-A later recording of the same launches, on another H200 with the same driver and profiler and with four contents, has
-these numbers, and so has the source view's sum over all instructions; nor did fifty other launches with such conversions
-count twice.
+A later recording of the same launches, on another H200 with the same driver and profiler and with four contents,
+has these numbers, and so has the source view's sum over all instructions; nor did fifty other launches with such
+conversions count twice.
 """
 
 

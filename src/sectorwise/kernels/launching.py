@@ -94,7 +94,7 @@ def launch(plan: KernelPlan, addresses: Mapping[str, int], device: int, stream: 
         CompileError, MissingToolError: the kernel cannot be compiled, at its first use.
         DeviceRunError: the driver refuses the launch.
     """
-    function = _load(plan.source, plan.kernel, device, plan.dynamic_shared_bytes, specific=plan.specific)
+    function = _load(plan.source, plan.kernel, device, plan.dynamic_shared_bytes, "a" if plan.specific else "")
     held = [pack_argument(argument, addresses) for argument in plan.arguments]
     buffers = [ctypes.create_string_buffer(value, len(value)) for value in held]
     table = (ctypes.c_void_p * len(buffers))(*[ctypes.cast(buffer, ctypes.c_void_p) for buffer in buffers])
@@ -151,10 +151,9 @@ def _read_attribute(device: int, attribute: int) -> int:
 
 
 @cache
-def _load(source: str, kernel: str, device: int, dynamic_shared_bytes: int, *, specific: bool) -> ctypes.c_void_p:
+def _load(source: str, kernel: str, device: int, dynamic_shared_bytes: int, variant: str) -> ctypes.c_void_p:
     major, minor = read_capability(device)
-    target = f"sm_{major}{minor}{'a' if specific else ''}"
-    made = CUDA.compile(SOURCES / source, CompileRequest(target, kernels=(kernel,)))
+    made = CUDA.compile(SOURCES / source, CompileRequest(f"sm_{major}{minor}{variant}", kernels=(kernel,)))
     driver, module = open_library(), ctypes.c_void_p()
     with make_current(device):
         call(driver, "cuModuleLoadData", ctypes.byref(module), made.cubin)

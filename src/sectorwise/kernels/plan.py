@@ -56,8 +56,8 @@ Argument = Pointer | Number | Numbers | TensorMap
 class KernelPlan:
     """One launch: the kernel of a source file (`transpose.cu`), as its template is spelled, and what it is given.
 
-    One that `overlaps` may begin before what is ahead on the stream has ended: its kernel waits itself.
     `specific` is a kernel with instructions of one architecture alone: compiled for sm_90a, not sm_90.
+    One that `overlaps` may begin before what is ahead on the stream has ended: its kernel waits itself.
     """
 
     source: str
@@ -66,8 +66,8 @@ class KernelPlan:
     block: tuple[int, int, int]
     arguments: tuple[Argument, ...]
     dynamic_shared_bytes: int = 0
-    overlaps: bool = False
     specific: bool = False
+    overlaps: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ _ALIGNMENT: Final = 64
 """Both of cuda.h's CUtensorMap."""
 
 _KINDS: Final = {"f16": 6, "bf16": 9}  # CU_TENSOR_MAP_DATA_TYPE_* of cuda.h
-_NO_INTERLEAVE, _SWIZZLE_128B, _PROMOTE_256B, _ZEROS_OUTSIDE = 0, 3, 3, 0  # CU_TENSOR_MAP_* of cuda.h
+_NO_INTERLEAVE, _SWIZZLE_128B, _PROMOTE_128B, _ZEROS_OUTSIDE = 0, 3, 2, 0  # CU_TENSOR_MAP_* of cuda.h
 
 
 def encode_map(driver: Driver, described: TensorMap, address: int) -> bytes:
@@ -38,6 +38,6 @@ def encode_map(driver: Driver, described: TensorMap, address: int) -> bytes:
         (ctypes.c_uint64 * 1)(described.step_bytes),
         (ctypes.c_uint32 * 2)(*described.box),
         (ctypes.c_uint32 * 2)(1, 1),
-        *(_NO_INTERLEAVE, _SWIZZLE_128B, _PROMOTE_256B, _ZEROS_OUTSIDE),
+        *(_NO_INTERLEAVE, _SWIZZLE_128B, _PROMOTE_128B, _ZEROS_OUTSIDE),
     )
     return memory.raw[begin : begin + MAP_BYTES]

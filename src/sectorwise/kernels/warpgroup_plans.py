@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.kernels.gemv_plans import C_TYPES, VECTOR_BYTES
@@ -32,14 +33,13 @@ _SLACK_BYTES: Final = 1024
 _MOST_STEP_BYTES: Final = 1 << 40
 """Of a tensor map (CUDA driver API, cuTensorMapEncodeTiled)."""
 
-_PRODUCTS_A_CYCLE: Final = 1640
-"""Of an SM: four fifths of the 2,048 of 989.4 TFLOP/s, 132 SMs and 1.83 GHz; as measured, see the log of kernels."""
-
-_BYTES_A_CYCLE: Final = 32
-"""What an SM was seen to get of the L2, half of what its port has."""
-
+_PRODUCTS_A_CYCLE: Final = 1500
+_BYTES_A_CYCLE: Final = 36
 _AROUND: Final = 3000
-"""Cycles of a round before its first product and after its last one; twice as many where blocks add up their parts."""
+"""What an SM multiplies, what it gets of the L2, and cycles of a round of tiles around its products.
+
+Fitted to what tiles took for 24 shapes on an H200 (the log of kernels), whose SM multiplies 2,048 by the datasheet.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,24 +73,31 @@ class Tile:
 
 TILES: Final = (
     Tile(128, 256, 4, 2),
+    Tile(128, 192, 4, 2),
     Tile(128, 128, 6, 2),
+    Tile(64, 192, 5, 2),
     Tile(64, 128, 8, 2),
-    Tile(64, 128, 8, 1, split=True),
     Tile(64, 64, 12, 2, split=True),
+    Tile(64, 128, 8, 1, split=True),
+    Tile(64, 64, 6, 4, split=True),
 )
 """Of these one is taken, the first of those that are equally good."""
 
 
 def find_lines(array: DeviceArray) -> Lines | None:
-    """The lines of a matrix, None where no tensor map takes them: they begin at multiples of 16 bytes and lie apart."""
+    """The lines of a matrix, None where no tensor map takes them.
+
+    They begin at multiples of 16 bytes, lie apart, and are whole pieces of 16 bytes: what a map stores ends with such a
+    piece, though its line ends before (seen on an H200).
+    """
     if array.operand.address % VECTOR_BYTES:
         return None
     for near in (1, 0):
         extent, lines = array.shape[near], array.shape[1 - near]
-        step = array.strides[1 - near] if lines > 1 else divide_up(extent, 8) * 8
-        step_bytes = step * _ITEM_BYTES
-        if (array.strides[near] == 1 or extent == 1) and step >= extent and step_bytes % VECTOR_BYTES == 0:
-            return Lines(near == 1, step) if step_bytes < _MOST_STEP_BYTES else None
+        step = array.strides[1 - near] if lines > 1 else extent
+        whole = extent * _ITEM_BYTES % VECTOR_BYTES == 0 and step * _ITEM_BYTES % VECTOR_BYTES == 0
+        if array.strides[near] == 1 and step >= extent and whole:
+            return Lines(near == 1, step) if step * _ITEM_BYTES < _MOST_STEP_BYTES else None
     return None
 
 
@@ -101,6 +108,7 @@ def find_tile(number: int, tiles_down: int, tiles_across: int) -> tuple[int, int
     return BAND * band + rest % height, rest // height
 
 
+@lru_cache(maxsize=4096)
 def choose_tile(m: int, n: int, k: int, multiprocessors: int) -> Tile:
     """The tile with which a product m x n x k takes the fewest cycles."""
     return min(TILES, key=lambda tile: estimate_cycles(tile, m, n, k, multiprocessors))
@@ -111,7 +119,7 @@ def estimate_cycles(tile: Tile, m: int, n: int, k: int, multiprocessors: int) ->
     steps, across = divide_up(k, _DEPTH), divide_up(n, tile.across)
     if tile.split:
         rounds = divide_up(divide_up(m, tile.down) * across * tile.cluster, multiprocessors)
-        steps, fetched, around = divide_up(steps, tile.cluster), tile.down + tile.across, 2 * _AROUND
+        steps, fetched, around = divide_up(steps, tile.cluster), tile.down + tile.across, 1.5 * _AROUND
     else:
         rounds = divide_up(divide_up(m, tile.down * tile.cluster) * across, multiprocessors // tile.cluster)
         fetched, around = tile.down + tile.across // tile.cluster, _AROUND
@@ -151,13 +159,14 @@ def _plan_tiles(a: Laid, b: Laid, c: Laid, tile: Tile, multiprocessors: int) -> 
         (blocks, 1, 1),
         (2 * tile.down + 128, 1, 1),
         (
-            _map_operand(a, tile.down, depth_in_lines=a[1].by_rows),
-            _map_operand(b, tile.across // tile.cluster, depth_in_lines=not b[1].by_rows),
-            _map_operand(c, _LINE, depth_in_lines=True),
+            _map_operand(a, tile.down if a[1].by_rows else _DEPTH),
+            _map_operand(b, _share_lines(tile) if b[1].by_rows else tile.across // tile.cluster),
+            _map_operand(c, _LINE),
             *(Number(number, 4) for number in (divide_up(k, _DEPTH), down, across, BAND)),
         ),
         tile.shared_bytes,
         specific=True,
+        overlaps=True,
     )
 
 
@@ -170,14 +179,15 @@ def _plan_split(a: Laid, b: Laid, c: Laid, tile: Tile, _multiprocessors: int) ->
         (divide_up(m, tile.down) * across * tile.cluster, 1, 1),
         (160, 1, 1),
         (
-            _map_operand(a, tile.down, depth_in_lines=a[1].by_rows),
-            _map_operand(b, tile.across, depth_in_lines=not b[1].by_rows),
+            _map_operand(a, tile.down if a[1].by_rows else _DEPTH),
+            _map_operand(b, _DEPTH if b[1].by_rows else tile.across),
             Pointer(c[0].name),
             *(Number(m, 4), Number(n, 4), Number(c[1].step)),
             *(Number(divide_up(k, _DEPTH), 4), Number(across, 4)),
         ),
         tile.shared_bytes,
         specific=True,
+        overlaps=True,
     )
 
 
@@ -186,12 +196,15 @@ def _spell(tile: Tile, a: Laid, b: Laid) -> str:
     return ", ".join((str(tile.across), str(tile.stages), str(tile.cluster), *orders))
 
 
-def _map_operand(laid: Laid, lines: int, *, depth_in_lines: bool) -> TensorMap:
-    """The boxes of an operand: so many lines of 64 of the depth, or else 64 of the depth, each a line of 64."""
+def _share_lines(tile: Tile) -> int:
+    """Lines of a box of B by rows: the depth, or a block's part of it where its columns are no whole boxes."""
+    return _DEPTH if tile.across // tile.cluster % _LINE == 0 else _DEPTH // tile.cluster
+
+
+def _map_operand(laid: Laid, lines: int) -> TensorMap:
     array, order = laid
     extents = array.shape[::-1] if order.by_rows else array.shape
-    box = (_LINE, lines if depth_in_lines else _DEPTH)
-    return TensorMap(array.name, array.dtype, (extents[0], extents[1]), order.step * _ITEM_BYTES, box)
+    return TensorMap(array.name, array.dtype, (extents[0], extents[1]), order.step * _ITEM_BYTES, (_LINE, lines))
 
 
 def _turn(array: DeviceArray) -> DeviceArray:

@@ -16,6 +16,71 @@ __device__ int2 find_tile(int number, int tiles_down, int tiles_across, int high
   return make_int2(high * band + rest % height, rest / height);
 }
 
+// A stage of A: a box of DOWN rows, or where the depth goes from line to line, a box for each 64 of them.
+template <int DOWN, bool BY_ROWS>
+__device__ void fetch_a(unsigned int to, const TensorMap& a, int row, int depth, unsigned int barrier) {
+  if constexpr (BY_ROWS)
+    fetch_box(to, a, depth, row, barrier);
+  else
+#pragma unroll
+    for (int i = 0; i < DOWN / 64; ++i) fetch_box(to + i * BOX, a, row + 64 * i, depth, barrier);
+}
+
+// This block's part of a stage of B, for all blocks of the cluster: of the columns, or of the depth where they are not
+// whole boxes.
+template <int ACROSS, int CLUSTER, bool BY_ROWS>
+__device__ void fetch_b(unsigned int to, const TensorMap& b, int column, int depth, int rank, unsigned int barrier) {
+  constexpr int SHARE = ACROSS / CLUSTER;
+  int from = rank * SHARE;
+  if constexpr (!BY_ROWS)
+    fetch_box_for_all<CLUSTER>(to + from * LINE, b, depth, column + from, barrier);
+  else if constexpr (SHARE % 64 == 0)
+#pragma unroll
+    for (int i = 0; i < SHARE; i += 64)
+      fetch_box_for_all<CLUSTER>(to + (from + i) * LINE, b, column + from + i, depth, barrier);
+  else
+#pragma unroll
+    for (int i = 0; i < ACROSS; i += 64)
+      fetch_box_for_all<CLUSTER>(to + i * LINE + rank * (BOX / CLUSTER), b, column + i,
+                                 depth + rank * (DEPTH / CLUSTER), barrier);
+}
+
+// sums [64, ACROSS] = the product of a stage, or += where `adding`, some time.
+template <typename T, bool A_BY_ROWS, bool B_BY_ROWS, int EIGHTS>
+__device__ void multiply_stage(float (&sums)[EIGHTS][4], unsigned int left, unsigned int right, int adding) {
+  unsigned long long rows = describe<A_BY_ROWS>(left, BOX), columns = describe<!B_BY_ROWS>(right, BOX);
+  begin_products();
+#pragma unroll
+  for (int i = 0; i < DEPTH / 16; ++i)
+    multiply<T, !A_BY_ROWS, B_BY_ROWS>(sums, rows + i * SIXTEEN<A_BY_ROWS>, columns + i * SIXTEEN<!B_BY_ROWS>,
+                                       adding | i);
+  commit_products();
+}
+
+// A warpgroup's 64 rows of a tile, a box of 64 columns after the other, through one of two places in shared memory:
+// `turn` says which is next. A piece of 16 bytes stands at a column that is exclusive-ored with its line, as the map
+// has it.
+template <typename T, int EIGHTS>
+__device__ void store_tile(float (&sums)[EIGHTS][4], const TensorMap& c, int row, int column, unsigned int places,
+                           int& turn, int group) {
+  int lane = threadIdx.x % 32, line = threadIdx.x / 32 % 4 * 16 + lane % 16;
+#pragma unroll
+  for (int box = 0; box < EIGHTS / 8; ++box) {
+    if (threadIdx.x % 128 == 0) await_reads<1>();
+    join_warpgroup(1 + group);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      float(&low)[4] = sums[8 * box + 2 * i], (&up)[4] = sums[8 * box + 2 * i + 1];
+      store_four(places + turn * BOX + line * LINE + ((2 * i + lane / 16) ^ line % 8) * 16, pair<T>(low[0], low[1]),
+                 pair<T>(low[2], low[3]), pair<T>(up[0], up[1]), pair<T>(up[2], up[3]));
+    }
+    publish();
+    join_warpgroup(1 + group);
+    if (threadIdx.x % 128 == 0) store_box(c, column + 64 * box, row, places + turn * BOX);
+    turn ^= 1;
+  }
+}
+
 // A block has DOWN x ACROSS of C at a time, a warpgroup each 64 rows of it, one more warpgroup fetches. The blocks of a
 // cluster lie one below the other and fetch B together.
 template <typename T, int DOWN, int ACROSS, int STAGES, int CLUSTER, bool A_BY_ROWS, bool B_BY_ROWS>
@@ -23,7 +88,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(DOWN * 2 + 128
 matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b,
            const __grid_constant__ TensorMap c, int steps, int tiles_down, int tiles_across, int high) {
   typedef Memory<DOWN, ACROSS, STAGES> Place;
-  constexpr int WARPGROUPS = DOWN / 64, SHARE = ACROSS / CLUSTER;
+  constexpr int WARPGROUPS = DOWN / 64;
   extern __shared__ __align__(1024) unsigned char memory[];
   unsigned int base = (address_of(memory) + 1023) & ~1023u;
   unsigned int full = base + Place::BARRIERS, empty = full + 8 * STAGES;
@@ -37,6 +102,8 @@ matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMa
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   join_cluster<CLUSTER>();
+  begin_next();
+  await_previous();
   int tiles = tiles_down * tiles_across, first = blockIdx.x / CLUSTER, together = gridDim.x / CLUSTER;
   int stage = 0, parity = 0;
   if (threadIdx.x < 128) {
@@ -44,55 +111,29 @@ matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMa
     if (threadIdx.x == 0) {
       for (int number = first; number < tiles; number += together) {
         int2 tile = find_tile(number, tiles_down, tiles_across, high);
-        int row = (tile.x * CLUSTER + rank) * DOWN, column = tile.y * ACROSS + rank * SHARE;
+        int row = (tile.x * CLUSTER + rank) * DOWN;
         for (int t = 0; t < steps; ++t) {
-          unsigned int left = base + stage * Place::STAGE, right = left + Place::A + rank * SHARE * LINE;
-          unsigned int barrier = full + 8 * stage;
+          unsigned int left = base + stage * Place::STAGE, barrier = full + 8 * stage;
           wait_for(empty + 8 * stage, parity ^ 1);
           expect_bytes(barrier, Place::STAGE);
-          if constexpr (A_BY_ROWS)
-            fetch_box(left, a, t * DEPTH, row, barrier);
-          else
-#pragma unroll
-            for (int i = 0; i < DOWN / 64; ++i) fetch_box(left + i * BOX, a, row + 64 * i, t * DEPTH, barrier);
-          if constexpr (!B_BY_ROWS) {
-            if constexpr (CLUSTER > 1)
-              fetch_box_for(right, b, t * DEPTH, column, barrier, (1 << CLUSTER) - 1);
-            else
-              fetch_box(right, b, t * DEPTH, column, barrier);
-          } else
-#pragma unroll
-            for (int i = 0; i < SHARE / 64; ++i) {
-              if constexpr (CLUSTER > 1)
-                fetch_box_for(right + i * BOX, b, column + 64 * i, t * DEPTH, barrier, (1 << CLUSTER) - 1);
-              else
-                fetch_box(right + i * BOX, b, column + 64 * i, t * DEPTH, barrier);
-            }
+          fetch_a<DOWN, A_BY_ROWS>(left, a, row, t * DEPTH, barrier);
+          fetch_b<ACROSS, CLUSTER, B_BY_ROWS>(left + Place::A, b, tile.y * ACROSS, t * DEPTH, rank, barrier);
           if (++stage == STAGES) stage = 0, parity ^= 1;
         }
       }
     }
+    __syncwarp();
   } else {
     if constexpr (WARPGROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-    int group = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
-    unsigned int results = base + Place::RESULTS + group * 2 * BOX;
-    int line = warp * 16 + lane % 16;
-    unsigned int mine = results + line * LINE;
+    int group = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, turn = 0;
     for (int number = first; number < tiles; number += together) {
       int2 tile = find_tile(number, tiles_down, tiles_across, high);
       float sums[ACROSS / 8][4];
       int last = 0;
       for (int t = 0; t < steps; ++t) {
         unsigned int left = base + stage * Place::STAGE;
-        unsigned long long rows = describe<A_BY_ROWS>(left + group * BOX, BOX);
-        unsigned long long columns = describe<!B_BY_ROWS>(left + Place::A, BOX);
         wait_for(full + 8 * stage, parity);
-        begin_products();
-#pragma unroll
-        for (int i = 0; i < DEPTH / 16; ++i)
-          multiply<T, !A_BY_ROWS, B_BY_ROWS>(sums, rows + i * SIXTEEN<A_BY_ROWS>, columns + i * SIXTEEN<!B_BY_ROWS>,
-                                             t | i);
-        commit_products();
+        multiply_stage<T, A_BY_ROWS, B_BY_ROWS>(sums, left + group * BOX, left + Place::A, t);
         await_products<1>();
         if (t > 0 && lane < CLUSTER) arrive_at(empty + 8 * last, lane);
         last = stage;
@@ -101,22 +142,8 @@ matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMa
       await_products<0>();
       hold(sums);
       if (lane < CLUSTER) arrive_at(empty + 8 * last, lane);
-
-      int row = (tile.x * CLUSTER + rank) * DOWN + group * 64, column = tile.y * ACROSS;
-#pragma unroll
-      for (int box = 0; box < ACROSS / 64; ++box) {
-        if (threadIdx.x % 128 == 0) await_reads<1>();
-        join_warpgroup(1 + group);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          float(&low)[4] = sums[8 * box + 2 * i], (&up)[4] = sums[8 * box + 2 * i + 1];
-          store_four(mine + box % 2 * BOX + ((2 * i + lane / 16) ^ line % 8) * 16, pair<T>(low[0], low[1]),
-                     pair<T>(low[2], low[3]), pair<T>(up[0], up[1]), pair<T>(up[2], up[3]));
-        }
-        publish();
-        join_warpgroup(1 + group);
-        if (threadIdx.x % 128 == 0) store_box(c, column + 64 * box, row, results + box % 2 * BOX);
-      }
+      store_tile<T>(sums, c, (tile.x * CLUSTER + rank) * DOWN + group * 64, tile.y * ACROSS,
+                    base + Place::RESULTS + group * 2 * BOX, turn, group);
     }
     if (threadIdx.x % 128 == 0) await_reads<0>();
   }
@@ -146,34 +173,24 @@ matmul_split(const __grid_constant__ TensorMap a, const __grid_constant__ Tensor
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
   __syncthreads();
+  begin_next();
+  await_previous();
   int stage = 0, parity = 0, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   if (threadIdx.x == 128) {
     for (int t = from; t < to; ++t) {
       unsigned int left = base + stage * STAGE, barrier = full + 8 * stage;
       wait_for(empty + 8 * stage, parity ^ 1);
       expect_bytes(barrier, STAGE);
-      if constexpr (B_BY_ROWS)
-#pragma unroll
-        for (int i = 0; i < ACROSS / 64; ++i) fetch_box(left + A + i * BOX, b, column + 64 * i, t * DEPTH, barrier);
-      else
-        fetch_box(left + A, b, t * DEPTH, column, barrier);
-      if constexpr (A_BY_ROWS)
-        fetch_box(left, a, t * DEPTH, row, barrier);
-      else
-        fetch_box(left, a, row, t * DEPTH, barrier);
+      fetch_b<ACROSS, 1, B_BY_ROWS>(left + A, b, column, t * DEPTH, 0, barrier);
+      fetch_a<64, A_BY_ROWS>(left, a, row, t * DEPTH, barrier);
       if (++stage == STAGES) stage = 0, parity ^= 1;
     }
   } else if (threadIdx.x < 128) {
     float sums[ACROSS / 8][4] = {};
     for (int t = from; t < to; ++t) {
       unsigned int left = base + stage * STAGE;
-      unsigned long long rows = describe<A_BY_ROWS>(left, BOX), columns = describe<!B_BY_ROWS>(left + A, BOX);
       wait_for(full + 8 * stage, parity);
-      begin_products();
-#pragma unroll
-      for (int i = 0; i < DEPTH / 16; ++i)
-        multiply<T, !A_BY_ROWS, B_BY_ROWS>(sums, rows + i * SIXTEEN<A_BY_ROWS>, columns + i * SIXTEEN<!B_BY_ROWS>, 1);
-      commit_products();
+      multiply_stage<T, A_BY_ROWS, B_BY_ROWS>(sums, left, left + A, 1);
       await_products<0>();
       if (lane == 0) arrive_at(empty + 8 * stage, rank);
       if (++stage == STAGES) stage = 0, parity ^= 1;
@@ -184,10 +201,8 @@ matmul_split(const __grid_constant__ TensorMap a, const __grid_constant__ Tensor
     unsigned int mine = base + ((warp * 16 + lane / 4) * WIDTH + lane % 4 * 2) * 4;
 #pragma unroll
     for (int i = 0; i < ACROSS / 8; ++i) {
-      asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(mine + 32 * i), "f"(sums[i][0]), "f"(sums[i][1]) : "memory");
-      asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(mine + 32 * i + 8 * WIDTH * 4), "f"(sums[i][2]),
-                   "f"(sums[i][3])
-                   : "memory");
+      store_pair(mine + 32 * i, sums[i][0], sums[i][1]);
+      store_pair(mine + 32 * i + 8 * WIDTH * 4, sums[i][2], sums[i][3]);
     }
   }
   __syncwarp();
@@ -199,23 +214,11 @@ matmul_split(const __grid_constant__ TensorMap a, const __grid_constant__ Tensor
     float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll
     for (int block = 0; block < SPLIT; ++block) {
-      float4 part;
-      asm volatile(
-          "{ .reg .b32 there; mapa.shared::cluster.u32 there, %4, %5; ld.shared::cluster.v4.f32 {%0,%1,%2,%3}, [there]; }"
-          : "=f"(part.x), "=f"(part.y), "=f"(part.z), "=f"(part.w)
-          : "r"(base + (line * WIDTH + x) * 4), "r"(block)
-          : "memory");
+      float4 part = load_from(base + (line * WIDTH + x) * 4, block);
       sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
     }
     T* at = c + (row + line) * c_step + column + x;
-    if (column + x + 4 <= n)
-      *reinterpret_cast<uint2*>(at) = make_uint2(pair<T>(sum.x, sum.y), pair<T>(sum.z, sum.w));
-    else {
-      float parts[4] = {sum.x, sum.y, sum.z, sum.w};
-#pragma unroll
-      for (int i = 0; i < 3; ++i)
-        if (column + x + i < n) at[i] = round_to<T>(parts[i]);
-    }
+    *reinterpret_cast<uint2*>(at) = make_uint2(pair<T>(sum.x, sum.y), pair<T>(sum.z, sum.w));
   }
   join_cluster<SPLIT>();
 }
