@@ -46,7 +46,7 @@ def compare_levels() -> list[Level]:
             for level in LEVELS:
                 host = replace(plain, level=level)
                 seconds = measure(lambda host=host, text=text: compile_module(text, host, host.level), 3)
-                lanes, run_seconds = measure_rate(bound, host)
+                lanes, run_seconds = measure_rate(bound, host, 3)
                 found.append(Level(name + where, level, seconds, lanes / run_seconds / 1e6))
     return found
 

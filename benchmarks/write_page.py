@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import platform
 from pathlib import Path
 
@@ -17,7 +18,8 @@ TEXT = """# Performance
 
 Measured on {today}: {machine}, Python {python}, {versions}.
 `python -m benchmarks.write_page` measures all of it again and writes this page.
-Times are medians of processor time (user and system, all threads); other work shared the machine, alone it is faster.
+Times are medians of processor time (user and system, all threads). Other work shared the machine (load {load:.1f} at
+the start): alone it is faster, and the clock shows little more than these.
 
 ## What commands and machine code take
 
@@ -26,9 +28,10 @@ Times are medians of processor time (user and system, all threads); other work s
 {measured}
 
 Of `check` from the cache more than half goes into loading NumPy, LLVM and the package's own modules, with the byte code
-that an installation has; without anything in the cache NVIDIA's nvdisasm takes 0.32 s more, however little it lists.
-"AVX2 alone" is code for the same machine without its AVX-512; no older machine was measured. Divergent loops that store
-make a pattern of their own for nearly every request, and counting 0.8 million of these takes most of the time.
+that an installation has; without anything in the cache NVIDIA's nvdisasm takes a quarter of a second more, however
+little it lists. "AVX2 alone" is code for the same machine without its AVX-512; no older machine was measured. A rate is
+that of all active lanes, and holds all that a run takes but compiling. In the divergent loops some 28 of 32 lanes are
+active; those that store make a pattern of their own for nearly every request.
 
 ## A second tier
 
@@ -38,7 +41,7 @@ make a pattern of their own for nearly every request, and counting 0.8 million o
 |---|---:|---:|---:|
 {levels}
 
-Higher levels make code that runs at most a seventh faster here, and take up to six times as long to compile. So there
+Higher levels make code that runs at most a quarter faster here, and take up to six times as long to compile. So there
 is one tier.
 
 ## Launches that fill a GPU
@@ -52,8 +55,8 @@ instruction with the profiler's counters.
 {rows}
 
 One is not exact: `t_softmax_rows` divides by a sum, and whether a quotient takes its slow path hangs on loaded values
-by way of MUFU.EX2, which is inexact: `assumed`. Its blocks are not proven alike for the same reason; all of them would
-take several seconds, so a sample of them runs: `sampled`. What is sampled there is equal to the counters all the same.
+by way of MUFU.EX2, which is inexact. So its blocks are not proven alike; all of them would take several seconds, and a
+sample of them runs: `sampled`. What is sampled there is equal to the counters all the same.
 The cubin kept of it was compiled again after the measurement: its instructions are others than those counted, around
 the same accesses.
 
@@ -66,13 +69,14 @@ One run, side by side, with the cache off. The tools answer different questions;
 {peers}
 
 Numba's simulator runs one Python thread for each thread of the launch: launches of more than 16,384 threads are left
-out, as they take minutes. cuxray reads a cubin without a launch, so it cannot know what hangs on arguments, on loaded
-indices or on the block; it needs NVIDIA's nvdisasm and cuobjdump.
+out, as they take minutes. cuxray, where it is installed, reads a cubin without a launch, so it cannot know what hangs
+on arguments, on loaded indices or on the block; it needs NVIDIA's nvdisasm and cuobjdump.
 """
 
 
 def main() -> None:
     """Measures everything, and writes the page."""
+    load = os.getloadavg()[0]
     rows = []
     for row in list_large_rows():
         name, threads, seconds, mebibytes, *rest = describe_row(row).split(maxsplit=4)
@@ -88,6 +92,7 @@ def main() -> None:
         for line in (*compare_transposes(), *compare_cubins())
     ]
     text = TEXT.format(
+        load=load,
         today=dt.datetime.now(dt.UTC).date().isoformat(),
         machine=describe_machine(),
         python=platform.python_version(),

@@ -123,7 +123,8 @@ PATTERN_BITS = 8
 RECENT_BITS = 6
 # `reach` points to a byte for each buffer, zero for those that it was thought not to reach. `met` is what it met that
 # CUDA leaves undefined (`encounters`); `first_*` are the warp and the addresses of the first request of all. `sum_*`
-# are of patterns that were counted where they stand: those that waste no more than `most_excess` sectors (-1: none).
+# (`sum_cost`: sectors or passes) are of patterns that were counted where they stand: those that waste no more than
+# `most_excess`.
 SITE = {
     "allocation": 0,
     "number": 8,
@@ -134,7 +135,7 @@ SITE = {
     "met": 32,
     "reach": 40,
     "most_excess": 48,
-    "sum_sectors": 56,
+    "sum_cost": 56,
     "sum_ideal": 64,
     "sum_lines": 72,
     "sum_lanes": 80,

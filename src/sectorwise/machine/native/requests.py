@@ -27,6 +27,7 @@ from sectorwise.machine.sites import COPY_PERIOD_BYTES, PERIOD_BYTES
 
 _VECTOR = f"<{LANES} x i32>"
 _LONGS = f"<{LANES} x i64>"
+_FORGET = {"i64": "sectors.forget", "i32": "sectors.passes"}
 _GOLDEN = -1640531535  # 2**32 over the golden ratio: spreads masks over the slots
 
 
@@ -179,8 +180,7 @@ def _note(name: str, kind: str) -> Code:
 
     chosen = code.variable("ptr", pattern)
     with code.when(is_new(pattern)):
-        if kind == "i64":
-            _count_at_once(code, key, differences)
+        _count_at_once(code, kind, key, differences)
         second = _find_pattern(code, key, [(kind, differences)], kept, PATTERN_BYTES)
         code.store("ptr", second, chosen)
         with code.when(is_new(second)):
@@ -194,17 +194,17 @@ def _note(name: str, kind: str) -> Code:
     return code
 
 
-def _count_at_once(code: Code, key: str, differences: str) -> None:
+def _count_at_once(code: Code, kind: str, key: str, differences: str) -> None:
     """Where a site meets ever new patterns: counts this one, and is done, if it needs not be kept."""
     many = code.value(f"icmp sge i64 {code.load('i64', '%site', SITE['most_excess'])}, 0")
     with code.when(many):
         pattern = code.at("%ctx", CONTEXT["pattern"])
         code.store("i64", 1, pattern, PATTERN["hits"])
         code.store("i64", key, pattern, PATTERN["mask"])
-        code.store(_LONGS, differences, pattern, PATTERN["differences"], 64)
-        counted = code.call("i32", "sectors.forget", f"ptr %site, ptr {pattern}")
+        code.store(f"<{LANES} x {kind}>", differences, pattern, PATTERN["differences"], 64)
+        counted = code.call("i32", _FORGET[kind], f"ptr %site, ptr {pattern}")
         with code.when(code.value(f"icmp ne i32 {counted}, 0")):
-            code.store("i32", _kind_of(code, "i64", differences), pattern, PATTERN["kind"])
+            code.store("i32", _kind_of(code, kind, differences), pattern, PATTERN["kind"])
             code.give(pattern)
 
 
@@ -242,10 +242,9 @@ def _never_came(code: Code) -> None:
 def _evict(kind: str) -> Code:
     code = Code(f"evict.{kind}", "void", "ptr %ctx, ptr %site, ptr %pattern")
     _never_came(code)
-    if kind == "i64":
-        counted = code.call("i32", "sectors.forget", "ptr %site, ptr %pattern")
-        with code.when(code.value(f"icmp ne i32 {counted}, 0")):
-            code.give()
+    counted = code.call("i32", _FORGET[kind], "ptr %site, ptr %pattern")
+    with code.when(code.value(f"icmp ne i32 {counted}, 0")):
+        code.give()
     row = _open_row(code, "log", "log_used", LOG_COLUMNS)
     _log_differences(code, kind, "differences", row, 4)
     _close_row(code, "log_used", "log_limit")

@@ -1,12 +1,14 @@
-"""Turns a global access pattern that a site forgets into its sectors and lines, counted where it stands.
+"""Turns an access pattern that a site forgets into its sectors and lines, or its passes, counted where it stands.
 
 Of a kernel whose every request lies otherwise, writing them down for the counting rules takes ten times as long as
-running it. So a pattern that is no dearer than all that are kept for people to see adds to sums of its site. This is
-the one counting rule that machine code holds; the tests hold it to `counting.coalescing`.
+running it. So a pattern that is no dearer than all that are kept for people to see adds to sums of its site. These are
+the counting rules that machine code holds, for global memory and for shared loads and stores of one word a lane; the
+tests hold them to `counting.coalescing` and `counting.banks`.
 """
 
 from __future__ import annotations
 
+from sectorwise.counting.banks import BANKS, PASS_BYTES
 from sectorwise.counting.coalescing import LINE_BYTES, SECTOR_BYTES
 from sectorwise.machine.native.code import Code
 from sectorwise.machine.native.layout import LANES, PATTERN, SITE
@@ -24,16 +26,20 @@ def write_sector_routine(name: str) -> str:
     match name.split("."):
         case ["sectors", "forget"]:
             return _write_forget().text()
+        case ["sectors", "passes"]:
+            return _write_passes().text()
         case ["sectors", "window"]:
             return _write_window().text()
         case ["sectors", "distinct"]:
             return _write_distinct().text()
+        case ["sectors", "first"]:
+            return _write_first().text()
         case _:
             raise AssertionError(name)
 
 
 def _write_forget() -> Code:
-    """Adds a pattern to its site's sums; gives 1 if it did, 0 if it is to be written down."""
+    """Adds a global pattern to its site's sums; gives 1 if it did, 0 if it is to be written down."""
     code = Code("sectors.forget", "i32", "ptr %site, ptr %pattern")
     most = code.load("i64", "%site", SITE["most_excess"])
     with code.when(code.value(f"icmp slt i64 {most}, 0")):
@@ -71,17 +77,17 @@ def _count(code: Code, numbers: str, most: str) -> str:
     return code.load("i64", result)
 
 
-def _add(code: Code, sectors: str, lines: str, most: str) -> None:
+def _add(code: Code, cost: str, lines: str, most: str, unit_bytes: int = SECTOR_BYTES) -> None:
     """Adds all that came in this pattern, and forgets it, unless it is to be kept: then gives 0."""
     lanes = code.value(f"call i32 @llvm.ctpop.i32(i32 {code.load('i32', '%pattern', PATTERN['mask'])})")
     bytes_ = code.value(f"mul i32 {lanes}, {code.load('i32', '%site', SITE['width'])}")
-    packed = code.value(f"udiv i32 {code.value(f'add i32 {bytes_}, {SECTOR_BYTES - 1}')}, {SECTOR_BYTES}")
-    ideal = code.value(f"call i64 @llvm.umin.i64(i64 {sectors}, i64 {code.value(f'zext i32 {packed} to i64')})")
-    with code.when(code.value(f"icmp sgt i64 {code.value(f'sub i64 {sectors}, {ideal}')}, {most}")):
+    packed = code.value(f"udiv i32 {code.value(f'add i32 {bytes_}, {unit_bytes - 1}')}, {unit_bytes}")
+    ideal = code.value(f"call i64 @llvm.umin.i64(i64 {cost}, i64 {code.value(f'zext i32 {packed} to i64')})")
+    with code.when(code.value(f"icmp sgt i64 {code.value(f'sub i64 {cost}, {ideal}')}, {most}")):
         code.give(0)
     hits = code.load("i64", "%pattern", PATTERN["hits"])
     for field, each in (
-        ("sum_sectors", sectors),
+        ("sum_cost", cost),
         ("sum_ideal", ideal),
         ("sum_lines", lines),
         ("sum_lanes", code.value(f"zext i32 {lanes} to i64")),
@@ -89,6 +95,35 @@ def _add(code: Code, sectors: str, lines: str, most: str) -> None:
     ):
         code.bump("i64", "%site", code.value(f"mul i64 {hits}, {each}"), SITE[field])
     code.store("i64", 0, "%pattern", PATTERN["hits"])
+
+
+def _write_passes() -> Code:
+    """The same for shared loads and stores of one word a lane: as many passes as words lie in one bank."""
+    code = Code("sectors.passes", "i32", "ptr %site, ptr %pattern")
+    most = code.load("i64", "%site", SITE["most_excess"])
+    with code.when(code.value(f"icmp slt i64 {most}, 0")):
+        code.give(0)
+    differences = code.load(_VECTOR, "%pattern", PATTERN["differences"], 64)
+    addresses = code.value(
+        f"add {_VECTOR} {differences}, {spread(code, 'i32', code.load('i32', '%pattern', PATTERN['place']))}"
+    )
+    words = code.value(f"ashr {_VECTOR} {addresses}, splat (i32 2)")
+    ends = [code.value(f"call i32 @llvm.vector.reduce.{end}.v32i32({_VECTOR} {words})") for end in ("smin", "smax")]
+    passes = code.variable("i64", 1)
+    near = code.value(f"icmp ult i32 {code.value(f'sub i32 {ends[1]}, {ends[0]}')}, {BANKS}")
+    with code.when(code.value(f"xor i1 {near}, true")):
+        counts = code.variable(_VECTOR, "zeroinitializer")
+        banks = code.variable(_VECTOR, code.value(f"and {_VECTOR} {words}, splat (i32 {BANKS - 1})"))
+        code.store(_VECTOR, "zeroinitializer", counts)
+        code.store(_VECTOR, code.value(f"and {_VECTOR} {words}, splat (i32 {BANKS - 1})"), banks)
+        with code.lanes(code.call("i32", "sectors.first", f"{_VECTOR} {words}")) as lane:
+            bank = code.value(f"zext i32 {code.load('i32', code.at(banks, lane, 'i32'))} to i64")
+            code.bump("i32", code.at(counts, bank, "i32"), 1)
+        fullest = code.value(f"call i32 @llvm.vector.reduce.umax.v32i32({_VECTOR} {code.load(_VECTOR, counts)})")
+        code.store("i64", code.value(f"zext i32 {fullest} to i64"), passes)
+    _add(code, code.load("i64", passes), "0", most, PASS_BYTES)
+    code.give(1)
+    return code
 
 
 def _write_window() -> Code:
@@ -101,8 +136,16 @@ def _write_window() -> Code:
 
 
 def _write_distinct() -> Code:
-    """Distinct numbers: lanes of which no lower one has the same, each held to all lower ones in turn."""
+    """How many distinct numbers there are."""
     code = Code("sectors.distinct", "i64", f"{_VECTOR} %numbers")
+    first = code.call("i32", "sectors.first", f"{_VECTOR} %numbers")
+    code.give(code.value(f"zext i32 {code.value(f'call i32 @llvm.ctpop.i32(i32 {first})')} to i64"))
+    return code
+
+
+def _write_first() -> Code:
+    """Lanes of which no lower one has the same number, as a mask: each is held to all lower ones in turn."""
+    code = Code("sectors.first", "i32", f"{_VECTOR} %numbers")
     rows = code.variable(f"<{2 * LANES} x i32>", "zeroinitializer")
     code.store(_VECTOR, "%numbers", rows, 4 * LANES, 4)
     repeated = code.variable("i32", 0)
@@ -113,6 +156,5 @@ def _write_distinct() -> Code:
         above = code.value(f"shl i32 -1, {code.value(f'trunc i64 {shift} to i32')}")
         found = code.value(f"and i32 {same}, {above}")
         code.store("i32", code.value(f"or i32 {code.load('i32', repeated)}, {found}"), repeated)
-    first = code.value(f"xor i32 {code.load('i32', repeated)}, -1")
-    code.give(code.value(f"zext i32 {code.value(f'call i32 @llvm.ctpop.i32(i32 {first})')} to i64"))
+    code.give(code.value(f"xor i32 {code.load('i32', repeated)}, -1"))
     return code

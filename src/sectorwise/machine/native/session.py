@@ -29,7 +29,7 @@ from sectorwise.machine.native.layout import (
 )
 from sectorwise.machine.native.lazy import make_chunk, open_buffer
 from sectorwise.machine.native.loop import ENTRY
-from sectorwise.machine.native.tally import SITES_A_REQUEST, add_forgotten, record_log, take_patterns
+from sectorwise.machine.native.tally import SITES_A_REQUEST, add_forgotten, may_forget, record_log, take_patterns
 from sectorwise.machine.native.trace import LAUNCH_SPECIALS, VECTOR_SPECIALS
 from sectorwise.machine.native.watch import WATCH_BYTES
 from sectorwise.machine.sites import find_least_excess
@@ -281,8 +281,9 @@ def empty_logs(session: Session) -> None:
 def _let_forget(session: Session) -> None:
     """Tells sites which patterns are not dear enough to be kept for people to see."""
     for place, index in enumerate(session.order):
-        start = SITES_A_REQUEST * place * SITE_BYTES
-        session.regions["sites"].put(start + SITE["most_excess"], "q", find_least_excess(session.counters[index]))
+        counter, start = session.counters[index], SITES_A_REQUEST * place * SITE_BYTES
+        if may_forget(counter.access):
+            session.regions["sites"].put(start + SITE["most_excess"], "q", find_least_excess(counter))
 
 
 def run_blocks(session: Session, blocks: npt.NDArray[np.int64]) -> tuple[int, npt.NDArray[np.int64]]:

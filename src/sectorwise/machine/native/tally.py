@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Rows = npt.NDArray[np.int64]
 
 SITES_A_REQUEST = 3
+_WORD_BYTES = 4
 
 
 def record_log(counters: dict[int, SiteCounter], order: list[int], sized: set[int], rows: Rows) -> None:
@@ -69,13 +70,25 @@ def _record(counter: SiteCounter, rows: Rows, space: int, *, is_sized: bool) -> 
     counter.lanes += int(np.bitwise_count(mask[:, 0].astype(np.uint32)).astype(np.int64) @ times)
 
 
+def may_forget(access: Access) -> bool:
+    """Whether machine code has a rule for these accesses, or for those of their lanes that reach global memory."""
+    if access.operation in (Operation.ASYNC_COPY, Operation.MATRIX_LOAD, Operation.MATRIX_STORE):
+        return False
+    if access.space is Space.SHARED:
+        return access.operation in (Operation.LOAD, Operation.STORE) and access.width_bytes <= _WORD_BYTES
+    return access.space in (Space.GLOBAL, Space.GENERIC)
+
+
 def add_forgotten(sites: Region, number: int, counter: SiteCounter, times: int) -> None:
     """Adds what a site (by number) has counted where it stands, `times` over; from now on it has counted nothing."""
     start = number * SITE_BYTES
-    names = ("sum_sectors", "sum_ideal", "sum_lines", "sum_lanes", "sum_requests")
-    sectors, ideal, lines, lanes, requests = (times * sites.get(start + SITE[name], "q") for name in names)
-    # In the order of `SiteCounter.sums`; the pipe counts the sectors of loads and stores as the source view does.
-    counter.sums += (sectors, ideal, lines, 0, 0, 0, 0, sectors, requests)
+    names = ("sum_cost", "sum_ideal", "sum_lines", "sum_lanes", "sum_requests")
+    cost, ideal, lines, lanes, requests = (times * sites.get(start + SITE[name], "q") for name in names)
+    # In the order of `SiteCounter.sums`; the pipe counts these as the source view does.
+    if counter.access.space is Space.SHARED:
+        counter.sums += (0, 0, 0, cost, ideal, cost, 0, 0, requests)
+    else:
+        counter.sums += (cost, ideal, lines, 0, 0, 0, 0, cost, requests)
     counter.lanes += lanes
     for name in names:
         sites.put(start + SITE[name], "q", 0)
