@@ -48,19 +48,19 @@ def update_memory(instruction: Instruction) -> Action:
     inexact = any(name.startswith(("F32", "F64", "F16", "BF16")) for name in instruction.modifiers)
     write = write_words(destination, words) if destination is not None else None
     write_done = write_predicate(instruction.operands[0])
-    exchanges = instruction.has("EXCH")
+    in_shared_too = instruction.has("EXCH") or (instruction.has("ADD") and instruction.has("64"))
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
         value = algebra.word(1) if operand is None else operand(port)
         place = address(port)
-        if write_done is None or exchanges:
+        if write_done is None or in_shared_too:
             old = port.atomic(access, place, lambda inner, before: update(inner, before, value), words, inexact=inexact)
             if write_done is not None:
                 write_done(port, algebra.predicate(True))  # noqa: FBT003 - a value, not a switch
         else:
             # Generic updates of 64 bits and sums of packed halves are not done in shared memory: the predicate sends
-            # lanes there to code behind. An exchange is (measured on an H200).
+            # lanes there to code behind. An exchange and a whole sum are (measured on an H200).
             shared = algebra.equal(algebra.high(place), port.read_special("SR_SWINHI"))
             write_done(port, algebra.invert(shared))
 
