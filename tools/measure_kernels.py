@@ -37,8 +37,17 @@ TESTED = ("tests/kernels/test_movement.py", "tests/kernels/test_gemv.py")
 ROWS_PLANS = ((1, 4, 128), (2, 4, 128), (1, 2, 256), (2, 2, 256), (2, 4, 64), (1, 8, 64), (1, 4, 256), (2, 4, 256))
 """Rows a block, loads a lane, threads: of gemv_rows."""
 
-TENSOR_PLANS = ((1, 4, 8), (1, 2, 8), (1, 2, 16), (1, 4, 4), (1, 2, 4), (1, 1, 8), (1, 1, 16), (2, 2, 8), (2, 1, 8))
-"""Tiles of 16 rows a warp, loads a lane and row, warps: of gemv_tensor."""
+TENSOR_PLANS = (
+    (1, 2, 4, 4),
+    (1, 1, 4, 3),
+    (1, 2, 8, 2),
+    (1, 1, 8, 2),
+    (1, 4, 4, 2),
+    (1, 1, 16, 2),
+    (2, 1, 8, 2),
+    (2, 1, 4, 3),
+)
+"""Tiles of 16 rows a block, stages, warps, and blocks an SM: of gemv_tensor."""
 
 
 def vary(plan: KernelPlan, rows: int) -> Iterator[KernelPlan]:
@@ -51,10 +60,15 @@ def vary(plan: KernelPlan, rows: int) -> Iterator[KernelPlan]:
             kernel = f"gemv_rows<{', '.join(parts[:3])}, {share}, {loads}>"
             yield replace(plan, kernel=kernel, grid=(divide_up(rows, share), *plan.grid[1:]), block=(threads, 1, 1))
     elif name == "gemv_tensor":
-        for tiles, loads, warps in TENSOR_PLANS:
-            kernel = f"gemv_tensor<{', '.join(parts[:3])}, {tiles}, {loads}, {warps}>"
-            grid = (divide_up(rows, 16 * tiles), *plan.grid[1:])
-            yield replace(plan, kernel=kernel, grid=grid, block=(32 * warps, 1, 1))
+        slice_bytes = plan.dynamic_shared_bytes // (int(parts[4]) * int(parts[5])) - 4096 * int(parts[3])
+        for tiles, stages, warps, blocks in TENSOR_PLANS:
+            yield replace(
+                plan,
+                kernel=f"gemv_tensor<{', '.join(parts[:3])}, {tiles}, {stages}, {warps}, {blocks}>",
+                grid=(divide_up(rows, 16 * tiles), *plan.grid[1:]),
+                block=(32 * warps, 1, 1),
+                dynamic_shared_bytes=(4096 * tiles + slice_bytes) * stages * warps,
+            )
 
 
 def name_plan(plan: KernelPlan) -> str:

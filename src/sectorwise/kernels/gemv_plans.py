@@ -181,7 +181,7 @@ def _choose_form(product: Product, batch: int, multiprocessors: int) -> tuple[in
         case 1 if few:
             return (1, 4, 4, 2) if product.weights == "e4m3" else (1, 2, 8, 2)
         case 1:
-            return (1, 2, 4, 4)
+            return 1, 2, 4, 4
         case _ if blocks <= multiprocessors:
             return 1, 1, 16, 1
         case 8:

@@ -23,7 +23,8 @@ COPY_LOADS: Final = 1
 """Loads of a lane before its first store: 2,048 threads x 16 B are 32 KiB in flight an SM, enough. With more of them an
 H200 moves less, 3.9 TB/s where one makes 4.28: reads and writes take turns in longer stretches."""
 
-_COPY_THREADS: Final = 256
+_COPY_THREADS: Final = 128
+_STRIDED_THREADS: Final = 256
 _LEAST_RECORDS: Final = 256
 _RECORD_BYTES: Final = 128
 """Records of a block up to this size leave room for 24 blocks of 64 of them in the shared memory of an SM."""
@@ -90,8 +91,8 @@ def _plan_strided(walk: Walk, axes: Sequence[Axis], width: int) -> KernelPlan:
     words = prod(axis.extent for axis in axes)
     index = "unsigned int" if words < _INDEX_LIMIT else "unsigned long long"
     arguments = (*_pointers(walk), _batch(axes, kept), Number(words))
-    blocks = divide_up(words, _COPY_THREADS)
-    return _plan("copy.cu", f"copy_strided<{width}, {kept}, {index}>", blocks, _COPY_THREADS, arguments)
+    blocks = divide_up(words, _STRIDED_THREADS)
+    return _plan("copy.cu", f"copy_strided<{width}, {kept}, {index}>", blocks, _STRIDED_THREADS, arguments)
 
 
 def _plan_turn(walk: Walk, bases: tuple[int, int], item: int, turned: Axis, batch: Sequence[Axis]) -> KernelPlan:

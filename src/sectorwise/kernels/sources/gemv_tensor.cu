@@ -125,10 +125,10 @@ template <int PENDING> __device__ void wait_for_copies() {
 // What is allowed here: a lane of 8-bit weights reads half a sector of x, and the other half with its next load, out of
 // L1 (SW101, SW105). A row of y of a block is 32 bytes for each input (SW106). Few warps are resident, but what keeps DRAM
 // busy is on its way without them, 64 KiB an SM (SW402). With few rows the last wave is not full; blocks of fewer rows
-// would read more of x (SW403).
+// would read more of x (SW403); below 2,112 rows some SMs have no block at all (SW401, SW404).
 template <template <typename> class WEIGHTS, typename T, int BATCH, int TILES, int STAGES, int WARPS, int BLOCKS>
 __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
-gemv_tensor(  // sectorwise: allow SW402, SW403
+gemv_tensor(  // sectorwise: allow SW401, SW402, SW403, SW404
     const uint4* weights, const T* x, const void* scales, T* y, int64 rows, int depth, unsigned int weights_row,
     int64 x_row, int64 scale_step, Output output, int batch, int ready) {
   typedef WEIGHTS<T> W;
@@ -136,7 +136,6 @@ gemv_tensor(  // sectorwise: allow SW402, SW403
   constexpr int INPUT = BATCH == 1 ? 2 * W::COUNT : 0;  // cells of 16 bytes of x beside a slice of W
   constexpr int STAGE = 256 * TILES + INPUT, SUMS = 128 * TILES * COLUMNS;
   constexpr int CHUNKS = PIECES * COLUMNS > 2 ? 1 : PIECES * COLUMNS > 1 ? 2 : 4;  // whose x is asked for at once
-  constexpr int TIGHT = INPUT || W::GROUPED ? 1 : 4;  // short launches wait for their instructions, too
   extern __shared__ uint4 rings[];
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = lane / 4, place = lane % 4;
   uint4* ring = rings + warp * STAGES * STAGE;
@@ -189,7 +188,7 @@ gemv_tensor(  // sectorwise: allow SW402, SW403
   }
   auto multiply = [&](int s) {
     if (INPUT) wait_for_copies<STAGES - 1>();
-#pragma unroll(TIGHT)
+#pragma unroll(W::GROUPED && BATCH > 1 ? 1 : 4)
     for (int begin = 0; begin < 4; begin += CHUNKS) {
       uint4 given[CHUNKS][PIECES][COLUMNS];
 #pragma unroll
@@ -262,16 +261,10 @@ gemv_tensor(  // sectorwise: allow SW402, SW403
     commit_copies();
     slice += WARPS;
   };
-  // Scales are in registers, which have to be named; without them the code is short.
   while (slice < slices)
-    if constexpr (W::GROUPED) {
 #pragma unroll
-      for (int s = 0; s < STAGES; ++s)
-        if (slice < slices) multiply(s);
-    } else {
-#pragma unroll 1
-      for (int s = 0; s < STAGES && slice < slices; ++s) multiply(s);
-    }
+    for (int s = 0; s < STAGES; ++s)
+      if (slice < slices) multiply(s);
   // Of C a lane has rows `group` and + 8, inputs 2 place and + 1. With this pitch 8 rows of inputs 0, 2, 4, 6, written at
   // once, meet all banks, and so do 16 rows of inputs n and n + 4, read at once.
   __shared__ float partial[WARPS][TILES * COLUMNS][8 * PITCH];

@@ -76,24 +76,24 @@ transpose_vectors(  // sectorwise: allow SW402
   from += tile.matrix.from_bytes;
   to += tile.matrix.to_bytes;
   int low = threadIdx.x % S, high = threadIdx.x / S;
-  int64 row = ((int64)tile.down * S + high) * V, column = ((int64)tile.across * S + low) * V;
+  int64 first_row = (int64)tile.down * (S * V), first_column = (int64)tile.across * (S * V);
+  int rows_here = (int)min(rows - first_row, (int64)(S * V)), columns_here = (int)min(columns - first_column, (int64)(S * V));
   uint4 lines[V];
-  if (row < rows && column < columns) {
-    const char* source = from + row * from_row_bytes + column * E;
+  if (high * V < rows_here && low * V < columns_here) {
+    const char* source = from + (first_row + high * V) * from_row_bytes + (first_column + low * V) * E;
 #pragma unroll
-    for (int v = 0; v < V; ++v) lines[v] = __ldcs(reinterpret_cast<const uint4*>(source + v * from_row_bytes));
+    for (int v = 0; v < V; ++v) lines[v] = __ldg(reinterpret_cast<const uint4*>(source + v * from_row_bytes));
 #pragma unroll
     for (int v = 0; v < V; ++v) cells[V * low + v][high ^ (low & 7)] = Lines<E>::turn(lines, v);
   }
   __syncthreads();
-  row = ((int64)tile.down * S + low) * V;
-  char* target = to + row * E + (int64)tile.across * (S * V) * to_row_bytes;
-  if (row >= rows) return;
+  if (low * V >= rows_here) return;
+  char* target = to + (first_row + low * V) * E + (first_column + high) * to_row_bytes;
 #pragma unroll
   for (int v = 0; v < V; ++v) {
     int line = high + v * S;
-    if ((int64)tile.across * (S * V) + line < columns)
-      __stcs(reinterpret_cast<uint4*>(target + line * to_row_bytes), cells[line][low ^ (line / V & 7)]);
+    if (line < columns_here)
+      *reinterpret_cast<uint4*>(target + v * (S * to_row_bytes)) = cells[line][low ^ (line / V & 7)];
   }
 }
 
