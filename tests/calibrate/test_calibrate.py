@@ -53,6 +53,7 @@ CONSTANTS = Constants(
     lone_read_gbs=3000.0,
     same_address_ns=1.7,
     atomic_sectors_per_ns=80.0,
+    l2_lone_per_ns=140.0,
     sm_groups=(2, 4, 6),
     l1_ways=8,
 )
@@ -150,12 +151,15 @@ def make_readings(c: Constants) -> list[Reading]:
         read("store_ns_a_request_and_sm", 1.0, pitch_bytes=128, sms=8),
         read("store_ns_a_request_and_sm", 32 * c.store_line_cycles * 1000 / c.clock_mhz, pitch_bytes=128, sms=132),
         read("lone_block_gbs", 4000.0, pitch_bytes=64),
-        read("lone_block_gbs", c.lone_read_gbs, pitch_bytes=128),
+        read("lone_block_gbs", 4000.0, pitch_bytes=128),
+        read("read_random_ns_a_lane", 1 / c.l2_lone_per_ns, kib=16384),
+        read("read_random_ns_a_lane", 64 / c.lone_read_gbs, kib=4194304),
         *(read("block_sm", sm, kind=kind, block=b) for kind in (0, 2) for b, sm in enumerate(PLACES[kind])),
         *(read("ring_cycles", c.l1_cycles + ADDRESS_CYCLES + cycles, kib=kib) for kib, cycles in go_round(c).items()),
         read("add_ns_a_lane", c.same_address_ns, pitch=1, mask=0),
         read("add_ns_a_lane", 0.1, pitch=1, mask=31),
-        read("add_ns_a_lane", 1 / c.atomic_sectors_per_ns, pitch=1021, mask=1 << 20),
+        read("add_ns_a_lane", 0.0125, pitch=1021, mask=1 << 20),
+        read("add_random_ns_a_lane", 1 / c.atomic_sectors_per_ns, kib=16384),
     ]
 
 

@@ -31,6 +31,8 @@ L1_KIB: Final = tuple(range(32, 264, 8))
 
 LINES_OF_512_BYTES: Final = 4
 LANES: Final = 32
+FETCH_BYTES: Final = 64
+"""What a lane that reads one word at a random place takes from DRAM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +61,7 @@ class Constants:
     lone_read_gbs: float
     same_address_ns: float
     atomic_sectors_per_ns: float
+    l2_lone_per_ns: float
     sm_groups: tuple[int, ...] = ()
     l1_ways: int | None = None
 
@@ -95,9 +98,10 @@ def fit_constants(readings: Iterable[Reading]) -> Constants:
         block_start_ns=_slope(found, "empty_blocks_ns", "blocks", threads=64),
         block_turnaround_ns=_slope(found, "empty_waves_ns", "waves"),
         store_line_cycles=_pick_last(found, "store_ns_a_request_and_sm", pitch_bytes=128) / LANES * clock_mhz / 1000,
-        lone_read_gbs=max(r.value for r in _all(found, "lone_block_gbs") if r.get("pitch_bytes") >= 128),
+        lone_read_gbs=FETCH_BYTES / _all(found, "read_random_ns_a_lane")[-1].value,
         same_address_ns=_pick(found, "add_ns_a_lane", mask=0),
-        atomic_sectors_per_ns=1 / _all(found, "add_ns_a_lane")[-1].value,
+        atomic_sectors_per_ns=1 / _one(found, "add_random_ns_a_lane"),
+        l2_lone_per_ns=1 / _one(found, "read_random_ns_a_lane"),
         sm_groups=find_groups([_list_places(found, kind) for kind in (0, 2)]) if found["block_sm"] else (),
         l1_ways=_fit_ways(found, chase) if found["ring_cycles"] else None,
     )

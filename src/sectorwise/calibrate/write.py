@@ -97,7 +97,7 @@ def _write_pace(constants: Constants, base: PaceBehaviour) -> dict[str, Any]:
         "same_address_ns": round(constants.same_address_ns, 3),
         "same_address_float_ns": base.same_address_float_ns,
         "atomic_sectors_per_ns": round(constants.atomic_sectors_per_ns, 1),
-        "l2_lone_per_ns": base.l2_lone_per_ns,
+        "l2_lone_per_ns": round(constants.l2_lone_per_ns),
     }
 
 

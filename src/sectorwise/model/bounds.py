@@ -41,11 +41,16 @@ def join_times(*parts_ns: float) -> float:
     return longest * sum((part / longest) ** SHARPNESS for part in parts_ns) ** (1 / SHARPNESS) if longest else 0.0
 
 
-def combine_pass(walk_ns: float, pipe_ns: float, pipe: str, warps_per_scheduler: float) -> float:
+def combine_pass(
+    walk_ns: float, pipe_ns: float, pipe: str, warps_per_scheduler: float, *, queues: bool = True
+) -> float:
     """How long the warps of an SM take for one pass: each its walk, all of them the busiest pipe.
 
-    Of the shorter one, where the pipe moves data, remains what a scheduler with few warps cannot overlap.
+    Of the shorter one, where the pipe moves data, remains what a scheduler with few warps cannot overlap. Before a pipe
+    that takes an instruction a cycle from each scheduler nothing `queues`: it costs no more than issuing does.
     """
+    if not queues:
+        return max(walk_ns, pipe_ns)
     if pipe in DATA_PIPES:
         return max(walk_ns, pipe_ns) + min(walk_ns, pipe_ns) / max(1.0, warps_per_scheduler)
     return join_times(walk_ns, pipe_ns)

@@ -22,12 +22,27 @@ _WIDTHS_BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 
 
 @dataclass(frozen=True, slots=True)
+class Shares:
+    """The parts of an instruction's sectors that come from, or go to, DRAM and the L2, and the rest hits in L1.
+
+    `waiting` is the part that finds its line in the L2, but on its way from DRAM. `late` is the part of its lines that
+    L1 does not have at the time, whether they are missed or on their way.
+    """
+
+    dram: float
+    l2: float
+    waiting: float
+    late: float
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
     """What one global memory instruction of a warp moves, on average over the warps that issue it.
 
     `request_bytes` is what the warp asks for, in whole sectors, in so many `places` that are not neighbours;
-    `dram_share` and `l2_share` are the parts of the requests whose data come from DRAM and from the L2, and the rest
-    hits in L1; `waiting_share` is the part of `l2_share` that waits for DRAM, as another SM asked first.
+    `dram_share` is the part of these bytes that comes from DRAM. So is `l2_share` of the L2: with `dram_share` it is
+    the part of the requests that wait for more than L1. `waiting_share` is the part of `l2_share` that waits for DRAM,
+    as another warp or SM asked first.
     """
 
     request_bytes: float

@@ -256,7 +256,8 @@ def _walk_segment(
         0.0 if Obstacle.LATENCY in setting.without else walk.walk_ns,
         0.0 if Obstacle.ISSUE in setting.without else issue_ns,
     )
-    pass_ns = combine_pass(walk_ns, pipe_ns, busiest, warps / schedulers)
+    queues = _list_lanes(setting.device).get(busiest, 0.0) < WARP_LANES * schedulers
+    pass_ns = combine_pass(walk_ns, pipe_ns, busiest, warps / schedulers, queues=queues)
     held_up = busiest if pipe_ns >= walk.pass_ns else {Bound.MEMORY: "dram"}.get(walk.bound, str(walk.bound))
     spent = times * segment.passes * pass_ns
     ledger.by_bound[held_up] = ledger.by_bound.get(held_up, 0.0) + spent

@@ -12,14 +12,16 @@ from sectorwise.counting.request import Operation, Space
 from sectorwise.device import load_device
 from sectorwise.errors import UnsupportedDeviceError
 from sectorwise.machine.forms import access_of
+from sectorwise.model.caches.batches import find_depths
 from sectorwise.model.caches.chain import Chain, move_window, place_launch
-from sectorwise.model.caches.l1 import simulate_l1
+from sectorwise.model.caches.l1 import L1Setup, simulate_l1
 from sectorwise.model.caches.l2 import Flow, L2Setup, Rest, extrapolate, simulate_l2
 from sectorwise.model.caches.lines import LINE_BYTES, SECTOR_BYTES, name_role, read_hint
 from sectorwise.model.caches.merging import find_merge_share
 from sectorwise.model.caches.placement import place_blocks, split_evenly
 from sectorwise.model.caches.window import observe_last, open_window
 from sectorwise.model.latency import MEASURED_DEVICE
+from sectorwise.model.schedule import Shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -48,7 +50,9 @@ _CACHED_SPACES: Final = frozenset({Space.GLOBAL, Space.GENERIC, Space.LOCAL})
 class SiteTraffic:
     """Where the sectors come from that one load asks for; all sectors of 32 bytes, over the launch.
 
-    `waiting` are those of `l2_hits` that were still on their way from DRAM for another SM.
+    `waiting` are those of `l2_hits` that were still on their way from DRAM for another SM. `late_share` is the part of
+    the lines asked for that L1 does not have at the time: a sector that is on its way to it counts as a hit, and its
+    request waits like one that missed.
     """
 
     instruction: int
@@ -57,6 +61,7 @@ class SiteTraffic:
     l2_hits: float
     dram: float
     waiting: float
+    late_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +105,12 @@ class Traffic:
         """Reads that the L2 counts: from the SMs, and by one half from the other."""
         return self.l2_sectors_read_from_sm + self.l2_sectors_fabric_read
 
-    def shares(self) -> dict[int, tuple[float, float, float]]:
-        """The parts of each load's sectors that come from DRAM and from the L2; of the latter, those on their way."""
+    def shares(self) -> dict[int, Shares]:
+        """Where the sectors of each load come from."""
         return {
-            site.instruction: (site.dram / site.asked, site.l2_hits / site.asked, site.waiting / site.asked)
+            site.instruction: Shares(
+                site.dram / site.asked, site.l2_hits / site.asked, site.waiting / site.asked, site.late_share
+            )
             for site in self.sites
             if site.asked
         }
@@ -137,12 +144,13 @@ def estimate_traffic(
     device = bound.device
     behaviour, assumed = _find_behaviour(device)
     window = window or open_window_of(bound, execution, occupancy)
-    groups = _group_sms(device, behaviour)
+    groups = _group_sms(device, behaviour, _count_sms(bound, window, occupancy))
     placement = place_blocks(window.measure_blocks(), occupancy.blocks_per_sm, groups)
     roles = {
         each.index: name_role(access) for each in bound.kernel.instructions if (access := access_of(each)) is not None
     }
-    l1 = simulate_l1(window, placement, roles, occupancy.l1_bytes, behaviour.l1_ways)
+    depths = find_depths(bound.kernel.instructions)
+    l1 = simulate_l1(window, placement, L1Setup(occupancy.l1_bytes, behaviour.l1_ways, roles, depths))
     setup = _set_up_l2(bound, behaviour, find_merge_share(bound, execution, occupancy, behaviour), l1)
     rest, after = bound.launch.blocks_total / window.blocks - 1, None
     if chain is None:
@@ -162,11 +170,24 @@ def estimate_traffic(
     return _sum_up(_Parts(bound, sites, window, l1, l2, behaviour, warm, before, after, seen), assumed)
 
 
-def _group_sms(device: DeviceSpec, behaviour: CacheBehaviour) -> tuple[int, ...]:
-    """Sizes of the groups of SMs that requests share a way in; of another device's groups only their number holds."""
-    if sum(behaviour.sm_groups) == device.sm_count:
-        return behaviour.sm_groups
-    return split_evenly(device.sm_count, len(behaviour.sm_groups))
+def _count_sms(bound: BoundLaunch, window: Window, occupancy: Occupancy) -> int:
+    """SMs that the window's blocks fill: all, unless no more than a part of the first wave could be followed."""
+    if window.blocks >= bound.launch.blocks_total:
+        return bound.device.sm_count
+    return min(bound.device.sm_count, -(-window.blocks // occupancy.blocks_per_sm))
+
+
+def _group_sms(device: DeviceSpec, behaviour: CacheBehaviour, sm_count: int) -> tuple[int, ...]:
+    """Sizes of the groups of SMs that requests share a way in; of another device's groups only their number holds.
+
+    Of fewer SMs than the device has as many whole groups as there are, but two at least: one at each half of the L2.
+    """
+    groups = behaviour.sm_groups
+    if sum(groups) != device.sm_count:
+        groups = split_evenly(device.sm_count, len(groups))
+    if sm_count == device.sm_count:
+        return groups
+    return split_evenly(sm_count, max(2, round(sm_count * len(groups) / device.sm_count)))
 
 
 def _set_up_l2(bound: BoundLaunch, behaviour: CacheBehaviour, merge_share: float, l1: L1Result) -> L2Setup:
@@ -397,4 +418,5 @@ def _describe_site(site: Site, parts: _Parts, flow: Flow) -> SiteTraffic:
         missed = sum(flow.missed.values()) / together if together else 0.0
         waited = sum(flow.waited.values()) / together if together else 0.0
     dram = (asked - hits) * missed
-    return SiteTraffic(site.instruction, asked, hits, asked - hits - dram, dram, (asked - hits) * waited)
+    late = parts.l1.late_share(site.instruction)
+    return SiteTraffic(site.instruction, asked, hits, asked - hits - dram, dram, (asked - hits) * waited, late)

@@ -32,6 +32,12 @@ FILLS: Final = 1.25
 MOST_BLOCKS: Final = 4_096
 """Blocks whose place is looked up one by one where they are taken to be alike."""
 
+FEWEST_SMS: Final = 3
+"""SMs whose blocks must be executed, at least, where blocks are not alike."""
+
+ALIKE: Final = 0.9
+"""The part of a block's lines that must lie where another block says, for it to stand for all."""
+
 MOST_DISTINCT: Final = 1_000_000
 
 WANTED_WAVES: Final = 4
@@ -170,7 +176,18 @@ def open_window(
     affordable = min(MOST_INSTRUCTIONS * total // max(1, instructions), MOST_LINES * total // max(1, lines))
     if affordable >= min(wanted, blocks_per_wave):
         return observe_blocks(bound, 0, min(wanted, affordable))
-    return _place_blocks(bound, min(wanted, MOST_BLOCKS))
+    placed = _place_blocks(bound, min(wanted, MOST_BLOCKS))
+    enough = FEWEST_SMS * -(-blocks_per_wave // bound.device.sm_count)
+    return placed if affordable < enough or _are_alike(bound, placed) else observe_blocks(bound, 0, affordable)
+
+
+def _are_alike(bound: BoundLaunch, placed: Window) -> bool:
+    """Whether another block touches the lines that its place says it does, or most of them."""
+    other = placed.blocks // 5
+    seen = observe_blocks(bound, other, 1).lines
+    forecast = placed.gather(np.array([other]), lambda line: np.ones(line.size, np.bool_))
+    keys = [np.unique(each.line << 12 | each.instruction) for each in (seen, forecast)]
+    return np.intersect1d(*keys).size >= ALIKE * max(1, max(key.size for key in keys))
 
 
 def observe_blocks(bound: BoundLaunch, first: int, blocks: int) -> Window:
