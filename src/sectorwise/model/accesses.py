@@ -23,9 +23,7 @@ _ALL_FROM_DRAM: Final = Shares(1.0, 0.0, 0.0, 1.0)
 _DEVICE_SPACES: Final = frozenset({Space.GLOBAL, Space.GENERIC})
 
 
-def average_accesses(
-    sites: Sequence[Site], shares: Mapping[int, Shares] | None = None
-) -> dict[int, Access]:
+def average_accesses(sites: Sequence[Site], shares: Mapping[int, Shares] | None = None) -> dict[int, Access]:
     """What a warp moves with each instruction that accesses global memory, by index of the instruction.
 
     Without `shares` all comes from DRAM. Instructions whose addresses are not known are left out.

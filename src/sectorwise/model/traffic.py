@@ -14,11 +14,13 @@ from sectorwise.errors import UnsupportedDeviceError
 from sectorwise.machine.forms import access_of
 from sectorwise.model.caches.batches import find_depths
 from sectorwise.model.caches.chain import Chain, move_window, place_launch
+from sectorwise.model.caches.flow import Flow, extrapolate
 from sectorwise.model.caches.l1 import L1Setup, simulate_l1
-from sectorwise.model.caches.l2 import Flow, L2Setup, Rest, extrapolate, simulate_l2
+from sectorwise.model.caches.l2 import L2Setup, Rest, simulate_l2
 from sectorwise.model.caches.lines import LINE_BYTES, SECTOR_BYTES, name_role, read_hint
 from sectorwise.model.caches.merging import find_merge_share
 from sectorwise.model.caches.placement import place_blocks, split_evenly
+from sectorwise.model.caches.reuse import cut_rereads
 from sectorwise.model.caches.window import observe_last, open_window
 from sectorwise.model.latency import MEASURED_DEVICE
 from sectorwise.model.schedule import Shares
@@ -38,9 +40,6 @@ if TYPE_CHECKING:
     from sectorwise.model.occupancy import Occupancy
 
 DEFAULT_FETCH_BYTES: Final = 64
-
-STAYS: Final = 2 / 3
-"""The part of the L2 of which lines stay whatever their order: 32 MiB read twice do, 44 only in part (k_l2_twice_*)."""
 
 _LOADS: Final = frozenset({Operation.LOAD, Operation.ASYNC_COPY})
 _CACHED_SPACES: Final = frozenset({Space.GLOBAL, Space.GENERIC, Space.LOCAL})
@@ -310,50 +309,24 @@ def _fit_to_counts(flow: Flow, parts: _Parts) -> Flow:
     for instruction in (loads & parts.seen) - set(flow.asked):
         read[instruction] = asked[instruction] * (1 - parts.l1.hit_share(instruction)) * merged
         dram_read[instruction] = min(read[instruction], parts.window.count_distinct(instruction))
-    read_once = _cap_reads(parts, dram_read, {i: factor * flow.filled.get(i, 0.0) for i, factor in by_filled.items()})
-    dram_read = scale(dram_read, read_once)
+    reached = {i: factor * flow.filled.get(i, 0.0) for i, factor in by_filled.items()}
     stores = [site for site in parts.sites if site.access.operation is Operation.STORE]
     by_stored = sum(_count_asked(site) for site in stores) / flow.stored if stores and flow.stored else 1.0
+    stored = by_stored * flow.kept_writes
+    read_once = cut_rereads(parts.bound, parts.window, parts.l2.switches, dram_read, reached, stored)
+    dram_read = scale(dram_read, read_once)
     return replace(
         flow,
         kept_writes=flow.kept_writes * by_stored,
         dirtied=flow.dirtied * by_stored,
         dram_written=flow.dram_written * by_stored,
         read=read,
+        missed=scale(flow.missed, read_once),
         crossed=scale(flow.crossed, by_asked),
         kept_reads=scale(scale(flow.kept_reads, by_asked), read_once),
         dram_read=dram_read,
         dram_lone=scale(scale(flow.dram_lone, by_asked), read_once),
     )
-
-
-def _cap_reads(parts: _Parts, dram_read: Mapping[int, float], reached: Mapping[int, float]) -> dict[int, float]:
-    """By how much to cut what instructions read from DRAM, so that a buffer that stays in the L2 is read once.
-
-    What the window's last blocks bring from a buffer is taken for what all later ones do; where places are random they
-    bring ever less. A buffer stays if it and what else passes between two uses of a sector, in the mean,
-    fill less than `STAYS` of the L2.
-    """
-    lines = parts.window.lines
-    owner: dict[int, int] = {}
-    for number, each in enumerate(parts.bound.allocations):
-        first, last = each.base // LINE_BYTES, (each.base + each.size_bytes) // LINE_BYTES
-        inside = np.unique(lines.instruction[(lines.line >= first) & (lines.line <= last)]).tolist()
-        owner |= dict.fromkeys(inside, number)
-    sectors = {number: each.size_bytes / SECTOR_BYTES for number, each in enumerate(parts.bound.allocations)}
-    passing = sum(
-        min(sum(value for i, value in dram_read.items() if owner.get(i) == number), size)
-        for number, size in sectors.items()
-    )
-    cuts: dict[int, float] = {}
-    for number, size in sectors.items():
-        mine = {i: value for i, value in dram_read.items() if owner.get(i) == number}
-        uses = sum(reached.get(i, mine[i]) for i in mine) / size
-        together = sum(mine.values())
-        between = size + (passing - min(together, size)) / max(1.0, uses)
-        if together > size and between * SECTOR_BYTES < STAYS * parts.bound.device.l2_bytes:
-            cuts |= dict.fromkeys(mine, size / together)
-    return cuts
 
 
 def _count_asked(site: Site) -> float:

@@ -32,8 +32,9 @@ class L1Result:
     """Hits in L1 of a sample of SMs.
 
     `asked` and `hit` are sectors of loads by instruction; `lines` those lines that they ask for, and `late` the ones of
-    these that L1 does not have yet: it lacks sectors of them, or they are on their way. `lifetimes_ticks` are quantiles, ascending, of how long a
-    line stays after its last use: sets fill unevenly. Empty where none was ever evicted.
+    these that L1 does not have yet: it lacks sectors of them, or they are on their way. `lifetimes_ticks` are
+    quantiles, ascending, of how long a line stays after its last use: sets fill unevenly. Empty where none was ever
+    evicted.
     """
 
     asked: Mapping[int, int]
@@ -121,9 +122,12 @@ class _Sm:
 
 def _run_sm(sm: _Sm, setup: L1Setup, sets: int, counts: _Counts) -> None:
     lines, rows = sm.lines, sm.rows
-    ticks = sm.placement.start[lines.block[rows]] + lines.position[rows]
+    begins = sm.placement.start[lines.block[rows]]
+    ticks = begins + lines.position[rows]
     order = np.lexsort((lines.warp[rows], lines.block[rows], ticks))
-    rows = rows[order]
+    rows, begins = rows[order], begins[order]
+    # Blocks that begin together all wait for what they have in common; those that follow them, and are more, do not.
+    steady = begins > 0 if begins.any() else np.ones(begins.size, np.bool_)
     cache: list[OrderedDict[int, tuple[int, int, int]]] = [OrderedDict() for _ in range(sets)]
     stream = zip(
         lines.instruction[rows].tolist(),
@@ -131,9 +135,10 @@ def _run_sm(sm: _Sm, setup: L1Setup, sets: int, counts: _Counts) -> None:
         lines.sectors[rows].tolist(),
         ticks[order].tolist(),
         (hash_lines(lines.line[rows]) // MOST_PARTS % sets).tolist(),
+        steady.tolist(),
         strict=True,
     )
-    for instruction, line, sectors, tick, place in stream:
+    for instruction, line, sectors, tick, place, counts_late in stream:
         role = setup.roles[instruction]
         if role is Role.ATOMIC:
             continue
@@ -143,8 +148,11 @@ def _run_sm(sm: _Sm, setup: L1Setup, sets: int, counts: _Counts) -> None:
             if role is Role.BYPASSING_LOAD:
                 there = 0
             missing = sectors & ~there
-            late = bool(missing) or tick - fetched <= setup.depths[instruction]
-            _count(counts, instruction, sectors, missing, late=late)
+            _count(counts, instruction, sectors, missing)
+            if counts_late:
+                late = bool(missing) or tick - fetched <= setup.depths[instruction]
+                counts.lines[instruction] = counts.lines.get(instruction, 0) + 1
+                counts.late[instruction] = counts.late.get(instruction, 0) + late
             if role is Role.BYPASSING_LOAD:
                 continue
             if missing:
@@ -156,11 +164,6 @@ def _run_sm(sm: _Sm, setup: L1Setup, sets: int, counts: _Counts) -> None:
             counts.ages.append(tick - last)
 
 
-def _count(counts: _Counts, instruction: int, sectors: int, missing: int, *, late: bool) -> None:
-    for amounts, amount in (
-        (counts.asked, COUNT_OF_BITS[sectors]),
-        (counts.hit, COUNT_OF_BITS[sectors & ~missing]),
-        (counts.lines, 1),
-        (counts.late, int(late)),
-    ):
-        amounts[instruction] = amounts.get(instruction, 0) + amount
+def _count(counts: _Counts, instruction: int, sectors: int, missing: int) -> None:
+    counts.asked[instruction] = counts.asked.get(instruction, 0) + COUNT_OF_BITS[sectors]
+    counts.hit[instruction] = counts.hit.get(instruction, 0) + COUNT_OF_BITS[sectors & ~missing]
