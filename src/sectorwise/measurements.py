@@ -50,7 +50,7 @@ class MemoryTiming:
     `latency_cycles` are quantiles, at `probabilities`, of idle requests of one 128-byte line; each further line of a
     request adds `further_line_cycles`. `queue_service_ns` is the service time of the queue whose mean wait is what
     load adds to the latency (of a queue with fixed service times); neighbouring bytes within `queue_span_bytes` wait
-    in one queue.
+    in one queue. Beside writes reads wait longer: by `write_wait_ns`, times the part of DRAM's time that these take.
     """
 
     source: Source
@@ -60,6 +60,7 @@ class MemoryTiming:
     further_line_cycles: float
     queue_span_bytes: int
     queue_service_ns: float
+    write_wait_ns: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,8 @@ class CacheBehaviour:
     `sm_groups` are sizes of groups of SMs, in the order in which they get blocks; their requests for one line within
     `merge_window_cycles` of each other travel to the L2 together, `merge_most` at most; blocks of one SM are apart by
     `merge_skew_cycles` in the mean. The caches have `l1_ways` and `l2_ways` lines a set; in the L2 up to
-    `l2_proven_ways` of them, used again, outlive those that were used once. `dirty_before_bytes` lie dirty in the L2
-    when a profiled launch begins.
+    `l2_proven_ways` of them, used again, outlive those that were used once, and `l2_dirty_share` of it at most differs
+    from DRAM. `dirty_before_bytes` lie dirty in the L2 when a profiled launch begins.
     """
 
     source: Source
@@ -78,6 +79,7 @@ class CacheBehaviour:
     l1_ways: int
     l2_ways: int
     l2_proven_ways: int
+    l2_dirty_share: float
     merge_most: int
     merge_window_cycles: float
     merge_skew_cycles: float

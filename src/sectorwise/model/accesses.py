@@ -18,7 +18,7 @@ _SECTORS_IN_LINE: Final = 4
 _DENSE_SECTORS: Final = 3
 """Sectors of each line from which on the lines of a request are taken to be neighbours."""
 
-_ALL_FROM_DRAM: Final = Shares(1.0, 0.0, 0.0, 1.0)
+_ALL_FROM_DRAM: Final = Shares(1.0, 0.0, 0.0, 1.0, 1.0)
 
 _DEVICE_SPACES: Final = frozenset({Space.GLOBAL, Space.GENERIC})
 
@@ -40,7 +40,7 @@ def find_shares(execution: Execution, traffic: Traffic) -> dict[int, Shares]:
     shares = traffic.shares()
     written = _SECTOR_BYTES * count_written(execution.sites)
     to_dram = min(1.0, traffic.dram_bytes_write / written) if written else 0.0
-    stored = Shares(to_dram, 1 - to_dram, 0.0, 1.0)
+    stored = Shares(to_dram, 1 - to_dram, 0.0, 1.0, 1.0)
     return {site.instruction: shares.get(site.instruction, stored) for site in execution.sites}
 
 
@@ -78,13 +78,12 @@ def count_written(sites: Sequence[Site]) -> int:
 
 
 def _average(site: Site, shares: Shares) -> Access:
-    """What a request moves and waits for: it waits for the slowest of its lines, each of which is late by itself."""
+    """What a request moves and waits for: the slowest of its lines that are late."""
     sectors, lines = site.sectors / site.executed, site.tag_requests / site.executed
     places = 1 if sectors >= _DENSE_SECTORS * lines else max(1, round(lines))
-    late = min(1.0, max(shares.late, shares.dram + shares.l2))
-    reach = 1 - (1 - late) ** places
-    late_places = places * late / reach if reach else 1.0
     beyond = shares.dram + shares.l2
+    reach = min(1.0, max(shares.late, beyond))
+    late_places = max(1.0, places * shares.late_lines / reach) if reach else 1.0
     from_dram = (shares.dram + shares.waiting) / beyond if beyond else 0.0
     reach_dram = reach * (1 - (1 - min(1.0, from_dram)) ** late_places)
     return Access(

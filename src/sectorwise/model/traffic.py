@@ -50,8 +50,8 @@ class SiteTraffic:
     """Where the sectors come from that one load asks for; all sectors of 32 bytes, over the launch.
 
     `waiting` are those of `l2_hits` that were still on their way from DRAM for another SM. `late_share` is the part of
-    the lines asked for that L1 does not have at the time: a sector that is on its way to it counts as a hit, and its
-    request waits like one that missed.
+    the requests that ask for a line that L1 does not have at the time, `late_lines_share` that of the lines: a sector
+    that is on its way to L1 counts as a hit, and its request waits like one that missed.
     """
 
     instruction: int
@@ -61,6 +61,7 @@ class SiteTraffic:
     dram: float
     waiting: float
     late_share: float
+    late_lines_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,11 @@ class Traffic:
         """Where the sectors of each load come from."""
         return {
             site.instruction: Shares(
-                site.dram / site.asked, site.l2_hits / site.asked, site.waiting / site.asked, site.late_share
+                site.dram / site.asked,
+                site.l2_hits / site.asked,
+                site.waiting / site.asked,
+                site.late_share,
+                site.late_lines_share,
             )
             for site in self.sites
             if site.asked
@@ -351,19 +356,21 @@ def _count_written(parts: _Parts, flow: Flow, *, whole: bool) -> float:
     if parts.before is not None:
         held = max(1, parts.before.count_sectors() * SECTOR_BYTES)
         before = parts.before.count_dirty() * SECTOR_BYTES * min(1.0, max(0.0, (kept + held - size) / held))
+    most_dirty = parts.behaviour.l2_dirty_share * size
     if whole:
-        return flow.dram_written * SECTOR_BYTES + (0.0 if parts.warm or parts.before is not None else before)
+        written = max(flow.dram_written, flow.dirtied - most_dirty / SECTOR_BYTES)
+        return written * SECTOR_BYTES + (0.0 if parts.warm or parts.before is not None else before)
     if parts.warm:
         # Launch after launch, what is stored is written sooner or later, unless all of it stays where it is.
         return flow.dirtied * SECTOR_BYTES if kept > size else 0.0
     stored = min(flow.dirtied * SECTOR_BYTES, _size_written(parts))
     if kept <= size:
-        return before
+        return before + max(0.0, stored - most_dirty)
     first, second = parts.l2.first, parts.l2.second
     new = sum(second.kept_reads.values()) + second.kept_writes
     reused = max(0.0, sum(first.kept_reads.values()) + first.kept_writes - new) * SECTOR_BYTES
     stays = max(0.0, size - reused) * min(1.0, second.dirtied / new) if new else 0.0
-    return max(0.0, stored - stays) + before
+    return max(0.0, stored - min(stays, most_dirty)) + before
 
 
 def _size_written(parts: _Parts) -> float:
@@ -391,5 +398,5 @@ def _describe_site(site: Site, parts: _Parts, flow: Flow) -> SiteTraffic:
         missed = sum(flow.missed.values()) / together if together else 0.0
         waited = sum(flow.waited.values()) / together if together else 0.0
     dram = (asked - hits) * missed
-    late = parts.l1.late_share(site.instruction)
-    return SiteTraffic(site.instruction, asked, hits, asked - hits - dram, dram, (asked - hits) * waited, late)
+    late = parts.l1.late_shares(site.instruction)
+    return SiteTraffic(site.instruction, asked, hits, asked - hits - dram, dram, (asked - hits) * waited, *late)

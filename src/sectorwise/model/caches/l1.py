@@ -27,20 +27,25 @@ MOST_PARTS: Final = 64
 QUANTILES: Final = 16
 
 
+Part = tuple[int, int]
+"""Some of so many."""
+
+
 @dataclass(frozen=True, slots=True)
 class L1Result:
     """Hits in L1 of a sample of SMs.
 
-    `asked` and `hit` are sectors of loads by instruction; `lines` those lines that they ask for, and `late` the ones of
-    these that L1 does not have yet: it lacks sectors of them, or they are on their way. `lifetimes_ticks` are
+    `asked` and `hit` are sectors of loads by instruction. `late` are lines that they ask for and that L1 does not have
+    yet, as it lacks sectors of them or they are on their way, out of how many; `waiting` the same of requests, of which
+    one that has a late line is late. `lifetimes_ticks` are
     quantiles, ascending, of how long a line stays after its last use: sets fill unevenly. Empty where none was ever
     evicted.
     """
 
     asked: Mapping[int, int]
     hit: Mapping[int, int]
-    lines: Mapping[int, int]
-    late: Mapping[int, int]
+    late: Mapping[int, Part]
+    waiting: Mapping[int, Part]
     lifetimes_ticks: tuple[float, ...]
 
     def hit_share(self, instruction: int) -> float:
@@ -50,20 +55,23 @@ class L1Result:
         together = sum(self.asked.values())
         return sum(self.hit.values()) / together if together else 0.0
 
-    def late_share(self, instruction: int) -> float:
-        """The part of an instruction's lines that L1 does not have yet; of one that was not seen, of all together."""
-        if lines := self.lines.get(instruction, 0):
-            return self.late.get(instruction, 0) / lines
-        together = sum(self.lines.values())
-        return sum(self.late.values()) / together if together else 1.0
+    def late_shares(self, instruction: int) -> tuple[float, float]:
+        """The parts of an instruction's requests, and of their lines, that are late; of one not seen, of all."""
+        shares = []
+        for parts in (self.waiting, self.late):
+            some, of = parts.get(instruction) or tuple(
+                sum(column) for column in zip((0, 0), *parts.values(), strict=True)
+            )
+            shares.append(some / of if of else 1.0)
+        return shares[0], shares[1]
 
 
 @dataclass(slots=True)
 class _Counts:
     asked: dict[int, int]
     hit: dict[int, int]
-    lines: dict[int, int]
-    late: dict[int, int]
+    late: dict[int, Part]
+    waiting: dict[int, Part]
     ages: list[int]
 
 
@@ -101,7 +109,7 @@ def simulate_l1(window: Window, placement: Placement, setup: L1Setup) -> L1Resul
     for sm in sms.tolist():
         _run_sm(_Sm(lines, np.flatnonzero(placement.sm[lines.block] == sm), placement), setup, sets, counts)
     quantiles = np.quantile(counts.ages, (np.arange(QUANTILES) + 0.5) / QUANTILES).tolist() if counts.ages else ()
-    return L1Result(counts.asked, counts.hit, counts.lines, counts.late, tuple(quantiles))
+    return L1Result(counts.asked, counts.hit, counts.late, counts.waiting, tuple(quantiles))
 
 
 def _choose_sms(window: Window, placement: Placement) -> npt.NDArray[np.int64]:
@@ -128,6 +136,7 @@ def _run_sm(sm: _Sm, setup: L1Setup, sets: int, counts: _Counts) -> None:
     rows, begins = rows[order], begins[order]
     # Blocks that begin together all wait for what they have in common; those that follow them, and are more, do not.
     steady = begins > 0 if begins.any() else np.ones(begins.size, np.bool_)
+    request = lines.block[rows].astype(np.int64) << 32 | lines.warp[rows].astype(np.int64) << 26 | lines.position[rows]
     cache: list[OrderedDict[int, tuple[int, int, int]]] = [OrderedDict() for _ in range(sets)]
     stream = zip(
         lines.instruction[rows].tolist(),
@@ -136,9 +145,11 @@ def _run_sm(sm: _Sm, setup: L1Setup, sets: int, counts: _Counts) -> None:
         ticks[order].tolist(),
         (hash_lines(lines.line[rows]) // MOST_PARTS % sets).tolist(),
         steady.tolist(),
+        (np.diff(request, prepend=-1) != 0).tolist(),
         strict=True,
     )
-    for instruction, line, sectors, tick, place, counts_late in stream:
+    was_late = False
+    for instruction, line, sectors, tick, place, counts_late, begins_request in stream:
         role = setup.roles[instruction]
         if role is Role.ATOMIC:
             continue
@@ -151,8 +162,9 @@ def _run_sm(sm: _Sm, setup: L1Setup, sets: int, counts: _Counts) -> None:
             _count(counts, instruction, sectors, missing)
             if counts_late:
                 late = bool(missing) or tick - fetched <= setup.depths[instruction]
-                counts.lines[instruction] = counts.lines.get(instruction, 0) + 1
-                counts.late[instruction] = counts.late.get(instruction, 0) + late
+                _add(counts.late, instruction, late, 1)
+                _add(counts.waiting, instruction, late and (begins_request or not was_late), begins_request)
+                was_late = late or (was_late and not begins_request)
             if role is Role.BYPASSING_LOAD:
                 continue
             if missing:
@@ -167,3 +179,8 @@ def _run_sm(sm: _Sm, setup: L1Setup, sets: int, counts: _Counts) -> None:
 def _count(counts: _Counts, instruction: int, sectors: int, missing: int) -> None:
     counts.asked[instruction] = counts.asked.get(instruction, 0) + COUNT_OF_BITS[sectors]
     counts.hit[instruction] = counts.hit.get(instruction, 0) + COUNT_OF_BITS[sectors & ~missing]
+
+
+def _add(parts: dict[int, Part], instruction: int, some: int, of: int) -> None:
+    before = parts.get(instruction, (0, 0))
+    parts[instruction] = before[0] + some, before[1] + of
