@@ -92,9 +92,10 @@ class PaceBehaviour:
 
     `launch_ns` passes before the first block begins and after the last ends. Blocks begin one every `block_start_ns`
     on the whole device; between a block and the one that takes its place lie `block_turnaround_ns`. An SM sends one
-    line of a store to the L2 every `store_line_cycles`. DRAM gives blocks of 64 bytes that lie alone at
-    `lone_read_gbs`. The L2 works on one address once every `same_address_ns` (`same_address_float_ns`), lane by lane,
-    on `atomic_sectors_per_ns` of atomics in all, and on `l2_lone_per_ns` requests of one sector of a line.
+    line of a store to the L2 every `store_line_cycles`, and the L2 takes `l2_store_lines_per_ns` from all. DRAM gives
+    blocks of 64 bytes that lie alone at `lone_read_gbs`. The L2 works on one address once every `same_address_ns`
+    (`same_address_float_ns`), lane by lane, on `atomic_sectors_per_ns` of atomics in all, and on `l2_lone_per_ns`
+    requests of one sector of a line.
     """
 
     source: Source
@@ -102,6 +103,7 @@ class PaceBehaviour:
     block_start_ns: float
     block_turnaround_ns: float
     store_line_cycles: float
+    l2_store_lines_per_ns: float
     lone_read_gbs: float
     same_address_ns: float
     same_address_float_ns: float

@@ -50,6 +50,7 @@ CONSTANTS = Constants(
     block_start_ns=0.8,
     block_turnaround_ns=300.0,
     store_line_cycles=3.5,
+    l2_store_lines_per_ns=60.0,
     lone_read_gbs=3000.0,
     same_address_ns=1.7,
     atomic_sectors_per_ns=80.0,
@@ -148,8 +149,8 @@ def make_readings(c: Constants) -> list[Reading]:
         *(read("empty_blocks_ns", 900 + n * c.block_start_ns, blocks=n, threads=64) for n in (1000, 9000)),
         *(read("empty_blocks_ns", n * 7.0, blocks=n, threads=1024) for n in (1000, 9000)),
         *(read("empty_waves_ns", 900 + n * c.block_turnaround_ns, waves=n) for n in (32, 128)),
-        read("store_ns_a_request_and_sm", 1.0, pitch_bytes=128, sms=8),
-        read("store_ns_a_request_and_sm", 32 * c.store_line_cycles * 1000 / c.clock_mhz, pitch_bytes=128, sms=132),
+        read("store_ns_a_request_and_sm", 32 * c.store_line_cycles * 1000 / c.clock_mhz, pitch_bytes=128, sms=8),
+        read("store_ns_a_request_and_sm", 32 * 132 / c.l2_store_lines_per_ns, pitch_bytes=128, sms=132),
         read("lone_block_gbs", 4000.0, pitch_bytes=64),
         read("lone_block_gbs", 4000.0, pitch_bytes=128),
         read("read_random_ns_a_lane", 1 / c.l2_lone_per_ns, kib=16384),
@@ -185,6 +186,8 @@ def test_readings_of_an_h200_give_what_its_device_file_says() -> None:
     assert found.same_address_ns == pytest.approx(known.pace.same_address_ns, abs=1e-3)
     assert found.atomic_sectors_per_ns == pytest.approx(known.pace.atomic_sectors_per_ns, rel=0.02)
     assert found.store_line_cycles == pytest.approx(known.pace.store_line_cycles, rel=0.03)
+    assert found.l2_store_lines_per_ns == pytest.approx(known.pace.l2_store_lines_per_ns, rel=0.03)
+    assert found.l2_lone_per_ns == pytest.approx(known.pace.l2_lone_per_ns, rel=0.03)
     assert found.l2_read_gbs == pytest.approx(known.l2_read_gbs, rel=0.01)
     assert found.read_gbs == pytest.approx(max(row.gbs for row in known.bandwidths), rel=0.04)
     assert found.queue_service_ns == pytest.approx(known.memory_timing.queue_service_ns, rel=0.35)

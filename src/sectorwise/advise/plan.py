@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.advise.steps import SECTOR_BYTES, WARP_LANES, Step
 from sectorwise.device import DeviceSpec, load_device, require_capability
-from sectorwise.model.bounds import bound_dram, combine_pass, find_pace, name_longest
+from sectorwise.model.bounds import bound_dram, combine_pass, count_store_cycles, find_pace, name_longest
 from sectorwise.model.concurrency import Bound, estimate_concurrency
 from sectorwise.model.latency import MEASURED_DEVICE
 from sectorwise.model.occupancy import occupancy
@@ -245,7 +245,7 @@ def _count_pipes(steps: Sequence[Step], device: DeviceSpec, pace: PaceBehaviour)
         if passes:
             pipes["l1"] = pipes.get("l1", 0.0) + step.times * passes
         if step.is_store and not step.is_shared:
-            pipes["stores"] = pipes.get("stores", 0.0) + step.times * pace.store_line_cycles * step.lines
+            pipes["stores"] = pipes.get("stores", 0.0) + step.times * count_store_cycles(device, pace) * step.lines
     return pipes
 
 

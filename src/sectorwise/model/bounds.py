@@ -35,6 +35,11 @@ def find_pace(device: DeviceSpec) -> tuple[PaceBehaviour, tuple[str, ...]]:
     return lender.pace, (f"times of launches, blocks, stores and atomics from {lender.id}",)
 
 
+def count_store_cycles(device: DeviceSpec, pace: PaceBehaviour) -> float:
+    """Cycles of an SM that each line takes where all SMs store: its own, or its share of what the L2 takes."""
+    return max(pace.store_line_cycles, device.sm_count * device.boost_mhz / 1000 / pace.l2_store_lines_per_ns)
+
+
 def join_times(*parts_ns: float) -> float:
     """Times of things that go on beside each other: the longest, and more the nearer the others come to it."""
     longest = max(parts_ns)
@@ -51,9 +56,10 @@ def combine_pass(
     """
     if not queues:
         return max(walk_ns, pipe_ns)
+    joined = join_times(walk_ns, pipe_ns)
     if pipe in DATA_PIPES:
-        return max(walk_ns, pipe_ns) + min(walk_ns, pipe_ns) / max(1.0, warps_per_scheduler)
-    return join_times(walk_ns, pipe_ns)
+        return max(joined, max(walk_ns, pipe_ns) + min(walk_ns, pipe_ns) / max(1.0, warps_per_scheduler))
+    return joined
 
 
 def combine_bounds(parts_ns: Mapping[str, float], *, atomics_spread: bool = False) -> float:

@@ -271,7 +271,8 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
         sites=sites,
         passes=parts.window.lines.passes,
         hottest_lanes=round(
-            parts.window.lines.hottest_lanes * parts.bound.launch.blocks_total / _count_followed(parts)
+            parts.window.lines.hottest_lanes
+            * (parts.bound.launch.blocks_total / (1 if parts.window.shifts is not None else parts.window.blocks))
         ),
         distinct_load_sectors=None if rest else parts.window.count_all_distinct(s.instruction for s in loads),
         window_blocks=parts.window.blocks,
@@ -336,11 +337,6 @@ def _fit_to_counts(flow: Flow, parts: _Parts) -> Flow:
 
 def _count_asked(site: Site) -> float:
     return float(site.sectors_local if site.access.space is Space.LOCAL else site.sectors)
-
-
-def _count_followed(parts: _Parts) -> int:
-    """Blocks whose lines were seen."""
-    return 1 if parts.window.shifts is not None else parts.window.blocks
 
 
 def _count_written(parts: _Parts, flow: Flow, *, whole: bool) -> float:
