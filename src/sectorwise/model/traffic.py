@@ -318,7 +318,7 @@ def _fit_to_counts(flow: Flow, parts: _Parts) -> Flow:
     reached = {i: factor * flow.filled.get(i, 0.0) for i, factor in by_filled.items()}
     stores = [site for site in parts.sites if site.access.operation is Operation.STORE]
     by_stored = sum(_count_asked(site) for site in stores) / flow.stored if stores and flow.stored else 1.0
-    stored = by_stored * flow.kept_writes
+    stored = min(by_stored * flow.kept_writes, _size_written(parts) / SECTOR_BYTES)
     read_once = cut_rereads(parts.bound, parts.window, parts.l2.switches, dram_read, reached, stored)
     dram_read = scale(dram_read, read_once)
     return replace(
