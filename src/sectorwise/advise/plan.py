@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.advise.steps import SECTOR_BYTES, WARP_LANES, Step
 from sectorwise.device import DeviceSpec, load_device, require_capability
-from sectorwise.model.bounds import bound_dram, combine_pass, count_store_cycles, find_pace, name_longest
+from sectorwise.model.bounds import PROLOGUE_NS, bound_dram, combine_pass, count_store_cycles, find_pace, name_longest
 from sectorwise.model.concurrency import Bound, estimate_concurrency
 from sectorwise.model.latency import MEASURED_DEVICE
 from sectorwise.model.occupancy import occupancy
@@ -168,7 +168,7 @@ def _walk(
     issued = sum(max(1, round(step.times)) for step in steps)
     cycles_per_ns = device.boost_mhz / 1000
     if not repeats:
-        slots = [Slot(round(pace.block_turnaround_ns * cycles_per_ns)), *slots]
+        slots = [Slot(round((pace.block_turnaround_ns + PROLOGUE_NS) * cycles_per_ns)), *slots]
     schedulers = require_capability(device).sub_partitions
     walk = estimate_concurrency(
         Schedule(tuple(slots), repeats),
