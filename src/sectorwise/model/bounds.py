@@ -22,8 +22,8 @@ DATA_PIPES: Final = frozenset({"l1", "stores", "memory"})
 """Pipes that move data: warps that wait for it are in step, and few of them cannot hide one behind the other."""
 
 PROLOGUE_NS: Final = 70.0
-"""What a plan of a kernel leaves out at the beginning of a block: its indices and arguments are read one after the other,
-and addresses computed, about 140 cycles."""
+"""What a plan of a kernel leaves out at the beginning of a block: its indices and arguments are read, one after the
+other, and addresses computed, in about 140 cycles."""
 
 WRITES_MATTER: Final = 0.1
 """Bytes written over bytes read from which on DRAM is as fast as for a copy, not for reads alone."""
