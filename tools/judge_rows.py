@@ -21,6 +21,7 @@ from sectorwise.machine.engine import execute
 from sectorwise.machine.execution import Certainty, Execution, ExecutionOptions, Site
 from sectorwise.machine.forms import access_of
 from sectorwise.model.caches.lines import SECTOR_BYTES
+from sectorwise.model.caches.window import leave_noise_out
 from sectorwise.model.occupancy import Occupancy, occupancy
 from sectorwise.model.roofline import Level, draw_roofline
 from sectorwise.model.time import NOTHING, Obstacle, estimate_time
@@ -126,9 +127,12 @@ def open_rows(rows: str, family: str, names: frozenset[str] | None = None) -> It
 
 
 def follow(bound: BoundLaunch, measured: dict[str, Any], held: Occupancy) -> tuple[Execution, Window]:
-    """The measured counts as an execution, its issue counts in the proportions of the blocks that are followed."""
+    """The measured counts as an execution, its issue counts in the proportions of the blocks that are followed.
+
+    What a launch says is noise was zeros when it was recorded, which some arithmetic takes another way with.
+    """
     if not measured.get("memory_instructions"):
-        execution = execute(bound, ExecutionOptions())
+        execution = execute(leave_noise_out(bound), ExecutionOptions())
         return execution, open_window_of(bound, execution, held)
     execution = take_counts(bound, measured)
     window = open_window_of(bound, execution, held)

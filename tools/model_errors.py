@@ -47,12 +47,16 @@ GAVE_CONSTANTS = frozenset(
         "t_aos48_all",
         "t_sum_block",
         "t_read_stride2",
-        "t_tr_naive",
         "t_gather_hash",
         "t_read_stride32",
         "k_red_same",
-        "t_tr_pad_u16",
-        "ell_columns",
+        "blur_rows",
+        "grey",
+        "heat2d",
+        "interleaved_to_planes",
+        "life",
+        "median3x3",
+        "wave_fourth_order",
     }
 )
 """Launches from which a constant of a device file was read off."""

@@ -50,7 +50,7 @@ class MemoryTiming:
     `latency_cycles` are quantiles, at `probabilities`, of idle requests of one 128-byte line; each further line of a
     request adds `further_line_cycles`. `queue_service_ns` is the service time of the queue whose mean wait is what
     load adds to the latency (of a queue with fixed service times); neighbouring bytes within `queue_span_bytes` wait
-    in one queue.
+    in one queue. Beside writes reads wait longer: by `write_wait_ns`, times the part of DRAM's time that these take.
     """
 
     source: Source
@@ -60,6 +60,7 @@ class MemoryTiming:
     further_line_cycles: float
     queue_span_bytes: int
     queue_service_ns: float
+    write_wait_ns: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,8 @@ class CacheBehaviour:
     `sm_groups` are sizes of groups of SMs, in the order in which they get blocks; their requests for one line within
     `merge_window_cycles` of each other travel to the L2 together, `merge_most` at most; blocks of one SM are apart by
     `merge_skew_cycles` in the mean. The caches have `l1_ways` and `l2_ways` lines a set; in the L2 up to
-    `l2_proven_ways` of them, used again, outlive those that were used once. `dirty_before_bytes` lie dirty in the L2
-    when a profiled launch begins.
+    `l2_proven_ways` of them, used again, outlive those that were used once, and `l2_dirty_share` of it at most differs
+    from DRAM. `dirty_before_bytes` lie dirty in the L2 when a profiled launch begins.
     """
 
     source: Source
@@ -78,6 +79,7 @@ class CacheBehaviour:
     l1_ways: int
     l2_ways: int
     l2_proven_ways: int
+    l2_dirty_share: float
     merge_most: int
     merge_window_cycles: float
     merge_skew_cycles: float
@@ -90,9 +92,10 @@ class PaceBehaviour:
 
     `launch_ns` passes before the first block begins and after the last ends. Blocks begin one every `block_start_ns`
     on the whole device; between a block and the one that takes its place lie `block_turnaround_ns`. An SM sends one
-    line of a store to the L2 every `store_line_cycles`. DRAM gives blocks of 64 bytes that lie alone at
-    `lone_read_gbs`. The L2 works on one address once every `same_address_ns` (`same_address_float_ns`), lane by lane,
-    on `atomic_sectors_per_ns` of atomics in all, and on `l2_lone_per_ns` requests of one sector of a line.
+    line of a store to the L2 every `store_line_cycles`, and the L2 takes `l2_store_lines_per_ns` from all. DRAM gives
+    blocks of 64 bytes that lie alone at `lone_read_gbs`. The L2 works on one address once every `same_address_ns`
+    (`same_address_float_ns`), lane by lane, on `atomic_sectors_per_ns` of atomics in all, and on `l2_lone_per_ns`
+    requests of one sector of a line.
     """
 
     source: Source
@@ -100,6 +103,7 @@ class PaceBehaviour:
     block_start_ns: float
     block_turnaround_ns: float
     store_line_cycles: float
+    l2_store_lines_per_ns: float
     lone_read_gbs: float
     same_address_ns: float
     same_address_float_ns: float

@@ -7,6 +7,7 @@ from collections import OrderedDict
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from sectorwise.calibrate.write import write_device
 from sectorwise.cli.main import main
 from sectorwise.device import load_device
 from sectorwise.errors import MissingToolError, UnknownDeviceError, UnsupportedDeviceError
+from sectorwise.model.bounds import find_pace
 from sectorwise.model.caches.lines import hash_lines
 from sectorwise.model.latency import describe_memory
 
@@ -50,9 +52,11 @@ CONSTANTS = Constants(
     block_start_ns=0.8,
     block_turnaround_ns=300.0,
     store_line_cycles=3.5,
+    l2_store_lines_per_ns=60.0,
     lone_read_gbs=3000.0,
     same_address_ns=1.7,
     atomic_sectors_per_ns=80.0,
+    l2_lone_per_ns=140.0,
     sm_groups=(2, 4, 6),
     l1_ways=8,
 )
@@ -147,15 +151,18 @@ def make_readings(c: Constants) -> list[Reading]:
         *(read("empty_blocks_ns", 900 + n * c.block_start_ns, blocks=n, threads=64) for n in (1000, 9000)),
         *(read("empty_blocks_ns", n * 7.0, blocks=n, threads=1024) for n in (1000, 9000)),
         *(read("empty_waves_ns", 900 + n * c.block_turnaround_ns, waves=n) for n in (32, 128)),
-        read("store_ns_a_request_and_sm", 1.0, pitch_bytes=128, sms=8),
-        read("store_ns_a_request_and_sm", 32 * c.store_line_cycles * 1000 / c.clock_mhz, pitch_bytes=128, sms=132),
+        read("store_ns_a_request_and_sm", 32 * c.store_line_cycles * 1000 / c.clock_mhz, pitch_bytes=128, sms=8),
+        read("store_ns_a_request_and_sm", 32 * 132 / c.l2_store_lines_per_ns, pitch_bytes=128, sms=132),
         read("lone_block_gbs", 4000.0, pitch_bytes=64),
-        read("lone_block_gbs", c.lone_read_gbs, pitch_bytes=128),
+        read("lone_block_gbs", 4000.0, pitch_bytes=128),
+        read("read_random_ns_a_lane", 1 / c.l2_lone_per_ns, kib=16384),
+        read("read_random_ns_a_lane", 64 / c.lone_read_gbs, kib=4194304),
         *(read("block_sm", sm, kind=kind, block=b) for kind in (0, 2) for b, sm in enumerate(PLACES[kind])),
         *(read("ring_cycles", c.l1_cycles + ADDRESS_CYCLES + cycles, kib=kib) for kib, cycles in go_round(c).items()),
         read("add_ns_a_lane", c.same_address_ns, pitch=1, mask=0),
         read("add_ns_a_lane", 0.1, pitch=1, mask=31),
-        read("add_ns_a_lane", 1 / c.atomic_sectors_per_ns, pitch=1021, mask=1 << 20),
+        read("add_ns_a_lane", 0.0125, pitch=1021, mask=1 << 20),
+        read("add_random_ns_a_lane", 1 / c.atomic_sectors_per_ns, kib=16384),
     ]
 
 
@@ -166,26 +173,83 @@ def test_constants_are_found_in_what_a_gpu_with_them_gives() -> None:
         assert getattr(found, name) == pytest.approx(getattr(CONSTANTS, name), rel=1e-3), name
 
 
-def test_readings_of_an_h200_give_what_its_device_file_says() -> None:
-    """Recorded in half a second of an H200; its file has other measurements, of another day, of most of these."""
-    recorded = json.loads((Path(__file__).parents[1] / "measured" / "device" / "calibrate.json").read_text())
+DEVICE_FOLDER = Path(__file__).parents[1] / "measured" / "device"
+
+
+def read_recorded() -> tuple[Gpu, list[Reading]]:
+    """What `sectorwise calibrate` read from an H200 in 0.6 seconds, without when blocks began."""
+    recorded = json.loads((DEVICE_FOLDER / "calibrated.json").read_text())
     readings = [
         Reading(name, tuple(zip(part["settings"], map(int, row), strict=False)), row[-1])
         for name, part in recorded["readings"].items()
         for row in part["rows"]
     ]
-    found, known = fit_constants(readings), load_device("h200")
+    for kind, places in enumerate(recorded["block_sm"]):
+        readings += [Reading("block_sm", (("kind", kind), ("block", b)), sm) for b, sm in enumerate(places)]
+    return Gpu(None, recorded["gpu"], recorded["driver"], recorded["attributes"]), readings  # type: ignore[arg-type]
+
+
+def test_readings_of_an_h200_give_what_its_device_file_says() -> None:
+    """The file that ships has other measurements, of other days, of most of these."""
+    found, known = fit_constants(read_recorded()[1]), load_device("h200")
     assert known.pace is not None
     assert known.memory_timing is not None
+    assert known.caches is not None
     assert found.block_start_ns == pytest.approx(known.pace.block_start_ns, rel=0.01)
     assert found.same_address_ns == pytest.approx(known.pace.same_address_ns, abs=1e-3)
     assert found.atomic_sectors_per_ns == pytest.approx(known.pace.atomic_sectors_per_ns, rel=0.02)
     assert found.store_line_cycles == pytest.approx(known.pace.store_line_cycles, rel=0.03)
+    assert found.l2_store_lines_per_ns == pytest.approx(known.pace.l2_store_lines_per_ns, rel=0.03)
+    assert found.l2_lone_per_ns == pytest.approx(known.pace.l2_lone_per_ns, rel=0.03)
     assert found.l2_read_gbs == pytest.approx(known.l2_read_gbs, rel=0.01)
     assert found.read_gbs == pytest.approx(max(row.gbs for row in known.bandwidths), rel=0.04)
     assert found.queue_service_ns == pytest.approx(known.memory_timing.queue_service_ns, rel=0.35)
     assert found.dram_cycles == pytest.approx(685, rel=0.03)
-    assert (round(found.l1_cycles), round(found.l2_cycles)) == (31, 240)
+    assert round(found.l1_cycles) == 31
+    assert found.l2_cycles == pytest.approx(243, rel=0.03)
+    assert sorted(found.sm_groups) == sorted(known.caches.sm_groups)
+
+
+def test_the_calibrated_file_of_an_h200_is_what_its_readings_give() -> None:
+    path = DEVICE_FOLDER / "h200-calibrated.toml"
+    assert write_device(*_with_constants()) == path.read_text()
+    device = load_device(str(path))
+    assert (device.name, device.sm_count, device.boost_mhz) == ("NVIDIA H200", 132, 1980)
+    assert describe_memory(device).assumed == ()
+    assert find_pace(device)[1] == ()
+
+
+def _with_constants() -> tuple[Gpu, Constants]:
+    gpu, readings = read_recorded()
+    return gpu, fit_constants(readings)
+
+
+def test_reads_wait_for_writes_as_the_device_file_says() -> None:
+    """A chase beside SMs that copy, or read two words and write one, in all from 0.9 to 3.2 TB/s."""
+    rows = json.loads((DEVICE_FOLDER / "writes.json").read_text())["loaded"]["rows"]
+    timing, ceiling_gbs = load_device("h200").memory_timing, describe_memory(load_device("h200")).ceiling_gbs
+    assert timing is not None
+    idle_ns, waits = rows[0][4], []
+    for background, _, _, _, latency_ns, loads_gbs in rows:
+        written_gbs = loads_gbs * {"copy": 1.0, "copy words": 1.0, "read two, write one": 0.5}.get(background, 0.0)
+        busy = (loads_gbs + written_gbs) / ceiling_gbs
+        if written_gbs and 900 < busy * ceiling_gbs < 3200:
+            queued_ns = timing.queue_service_ns * busy / 2 / (1 - busy)
+            waits.append((latency_ns - idle_ns - queued_ns) / (written_gbs / ceiling_gbs))
+    assert len(waits) == 18
+    assert median(waits) == pytest.approx(timing.write_wait_ns, rel=0.02)
+    assert all(400 < wait < 570 for wait in waits)
+
+
+def test_half_of_the_l2_stays_dirty() -> None:
+    device = load_device("h200")
+    assert device.caches is not None
+    written = json.loads((DEVICE_FOLDER / "writes.json").read_text())["written"]["rows"]
+    most = device.caches.l2_dirty_share * device.l2_bytes
+    for size_bytes, _, stored_bytes, dram_bytes, _ in written:
+        assert stored_bytes == size_bytes
+        kept_bytes = min(size_bytes, most)
+        assert dram_bytes == pytest.approx(size_bytes - kept_bytes, abs=device.caches.dirty_before_bytes)
 
 
 def test_groups_of_an_h200_are_found_in_where_blocks_ran() -> None:

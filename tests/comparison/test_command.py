@@ -36,10 +36,13 @@ def test_report(
     outcome = run(capsys, "compare", stored, stored, *CHOSEN)
     assert (outcome.code, outcome.err) == (0, "")
     shown = outcome.out.replace(str(ROOT) + "/", "")
-    assert re.search(r"bank conflicts .* \d{2,3} %", shown)
+    assert re.search(r"bank conflicts +\d", shown)
     # What the models say may change; which rows there are, and what is counted, may not.
     masked = re.sub(r"[+-]?\d[\d.,]* ?(ns|us|%)|x \d[\d.]*|[\d.]+ times (as fast|slower)", "#", shown)
     masked = re.sub(r"(roofline bound|in flight an SM) .*", r"\1", masked)
+    # Whether causes all but cancel is a matter of the models, too: then there are no shares.
+    masked = re.sub(r"^ +they work against .*\n| +share$| +# of the change$", "", masked, flags=re.MULTILINE)
+    masked = re.sub(r"( +#)+$", " #", masked, flags=re.MULTILINE)
     assert re.sub(r" +", " ", masked) == snapshot
 
 

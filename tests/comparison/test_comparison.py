@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sectorwise.analysis.causes import Cause, split_time
-from sectorwise.analysis.comparison import KernelChange, compare_analyses
+from sectorwise.analysis.comparison import KernelChange, NumberChange, compare_analyses
 from sectorwise.analysis.lines import LineCost, list_line_costs, pair_lines
 from sectorwise.analyze import analyze
 from sectorwise.errors import ArgumentError
+from sectorwise.report.comparison import is_changed, shows_shares, write_share
 from tests.comparison.kernels import analyze_example, find_kernel
 from tests.report.samples import UNKNOWN, make_analysis, make_kernel
 
@@ -153,3 +154,31 @@ def test_lines_of_the_time_are_lines_of_the_kernel() -> None:
     by_line = {each.line: each for each in costs}
     assert by_line[36].text == "out[(row + j) * n + column] = tile[threadIdx.x][threadIdx.y + j];"
     assert by_line[36].wavefronts == 32 * 8192
+
+
+def test_shares_are_shown_unless_causes_cancel() -> None:
+    change = compare(NAIVE, TILE)
+    first = change.causes[0]
+    for shares, shown in ((1.0, True), (1.5, True), (-1.4, True), (1.6, False), (-30.0, False)):
+        assert shows_shares(replace(change, causes=(replace(first, share=shares),))) is shown
+    assert not shows_shares(replace(change, causes=(replace(first, share=None),)))
+    (line,) = [line for line in change.lines if line.share][:1]
+    assert write_share(replace(line, share=0.42)) == "42 % of the change"
+    assert write_share(replace(line, share=13.2)) == write_share(replace(line, share=None)) == ""
+
+
+@pytest.mark.parametrize(
+    ("unit", "before", "after", "changed"),
+    [
+        ("B", 246e6, 246.01e6, False),
+        ("B", 246e6, 246.2e6, True),
+        ("ns", 0.0, 1.0, True),
+        ("ns", None, 1.0, True),
+        ("", 1_000_000, 1_000_001, True),
+        ("%", 100.0, 100.0, False),
+    ],
+)
+def test_a_modelled_amount_has_changed_by_more_than_its_rounding(
+    unit: str, before: float | None, after: float, *, changed: bool
+) -> None:
+    assert is_changed(NumberChange("some", unit, before, after)) is changed

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sectorwise.model.caches.l1 import simulate_l1
+from sectorwise.binary.cubin import read_cubin
+from sectorwise.model.caches.batches import find_depths
+from sectorwise.model.caches.l1 import L1Setup, simulate_l1
 from sectorwise.model.caches.l2 import L2Setup, simulate_l2
 from sectorwise.model.caches.lines import Lines, Role, fold_requests, hash_lines, read_hint
 from sectorwise.model.caches.placement import place_blocks
@@ -111,10 +113,45 @@ def test_shifted_lines_touch_the_same_sectors_further_on(pairs: list[tuple[int, 
     assert name_sectors(moved) == [(position, sector + shift) for position, sector in name_sectors(lines)]
 
 
+def make_l1(roles: dict[int, Role], depth: int = 0) -> L1Setup:
+    return L1Setup(1 << 17, 16, roles, {0: depth})
+
+
+@pytest.mark.parametrize(("depth", "late"), [(0, 2), (1, 3), (2, 4), (3, 4)])
+def test_a_line_that_is_on_its_way_hits_and_is_waited_for(depth: int, late: int) -> None:
+    """A warp asks for one line at three times in a row, after it had asked for another: who goes on without waiting
+    for the first of them waits with it."""
+    window = make_window([5, 7, 7, 7])
+    found = simulate_l1(window, place_blocks(window.measure_blocks(), 1, (1,)), make_l1(LOADS, depth))
+    assert (found.asked[0], found.hit[0]) == (16, 8)
+    assert (found.late[0], found.waiting[0]) == ((late, 4), (late, 4))
+    assert found.late_shares(0) == found.late_shares(99) == (late / 4, late / 4)
+
+
+def test_loads_that_nobody_waits_between_are_a_batch() -> None:
+    """The seventeen loads of a filter go out one after the other, before the first sum; the store is no load."""
+    path = Path(__file__).parents[1] / "measured" / "corpus" / "image.sm_90.cubin"
+    (kernel,) = [each for each in read_cubin(path.read_bytes(), path.name).kernels if each.name == "blur_rows"]
+    depths = find_depths(kernel.instructions)
+    loads = [depths[each.index] for each in kernel.instructions if each.opcode == "LDG"]
+    assert loads == list(range(17))
+    assert [depths[each.index] for each in kernel.instructions if each.opcode == "STG"] == [0]
+
+
+def test_a_request_waits_for_any_of_its_lines() -> None:
+    window = make_window([1, 2, 1, 2, 3])
+    lines = replace(window.lines, position=np.array([0, 0, 1, 1, 1], np.int32))
+    window = replace(window, lines=lines)
+    found = simulate_l1(window, place_blocks(window.measure_blocks(), 1, (1,)), make_l1(LOADS))
+    assert (found.late[0], found.waiting[0]) == ((3, 5), (2, 2))
+
+
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=200), st.sampled_from([4, 8, 16]))
 def test_a_fully_associative_l1_forgets_the_least_recently_used(line: list[int], capacity: int) -> None:
     window = make_window(line)
-    found = simulate_l1(window, place_blocks(window.measure_blocks(), 1, (1,)), LOADS, capacity * 128, ways=capacity)
+    found = simulate_l1(
+        window, place_blocks(window.measure_blocks(), 1, (1,)), L1Setup(capacity * 128, capacity, LOADS, {0: 0})
+    )
     cache: OrderedDict[int, None] = OrderedDict()
     hits = 0
     for each in line:
@@ -130,14 +167,14 @@ def test_only_the_missing_sectors_are_brought() -> None:
     window = make_window([7, 7])
     lines = replace(window.lines, sectors=np.array([0b0011, 0b1111], np.uint8))
     window = Window(1, lines, window.issued)
-    found = simulate_l1(window, place_blocks(window.measure_blocks(), 1, (1,)), LOADS, 1 << 17, ways=16)
+    found = simulate_l1(window, place_blocks(window.measure_blocks(), 1, (1,)), make_l1(LOADS))
     assert (found.asked[0], found.hit[0]) == (6, 2)
 
 
 def test_a_load_around_l1_never_hits_there() -> None:
     window = make_window([7, 7, 7])
     placement = place_blocks(window.measure_blocks(), 1, (1,))
-    found = simulate_l1(window, placement, {0: Role.BYPASSING_LOAD}, 1 << 17, ways=16)
+    found = simulate_l1(window, placement, make_l1({0: Role.BYPASSING_LOAD}))
     assert found.hit_share(0) == 0
     flow = simulate_l2(window, placement, {0: Role.BYPASSING_LOAD}, SETUP)
     assert (flow.first.filled.get(0, 0) + flow.second.filled.get(0, 0), flow.first.dram_read) == (12, {0: 4})
@@ -244,7 +281,7 @@ def test_the_order_of_blocks_matters() -> None:
         line = [100 * group[block] + step for step in range(8) for block in range(16)]
         window = make_window(line, block=[block for _ in range(8) for block in range(16)])
         placement = place_blocks(window.measure_blocks(), 4, (4,))
-        return simulate_l1(window, placement, LOADS, 1 << 17, ways=16).hit[0]
+        return simulate_l1(window, placement, make_l1(LOADS)).hit[0]
 
     assert count_hits(apart) == 4 * 8 * 12
     assert count_hits(together) < count_hits(apart)

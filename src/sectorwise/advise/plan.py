@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.advise.steps import SECTOR_BYTES, WARP_LANES, Step
 from sectorwise.device import DeviceSpec, load_device, require_capability
-from sectorwise.model.bounds import bound_dram, combine_bounds, combine_pass, find_pace, name_longest
+from sectorwise.model.bounds import (
+    PROLOGUE_NS,
+    bound_dram,
+    combine_bounds,
+    combine_pass,
+    count_store_cycles,
+    find_pace,
+    name_longest,
+)
 from sectorwise.model.concurrency import Bound, estimate_concurrency
 from sectorwise.model.latency import MEASURED_DEVICE
 from sectorwise.model.occupancy import occupancy
@@ -177,7 +185,7 @@ def _walk(
     issued = sum(max(1, round(step.times)) for step in steps)
     cycles_per_ns = device.boost_mhz / 1000
     if not repeats:
-        slots = [Slot(round(pace.block_turnaround_ns * cycles_per_ns)), *slots]
+        slots = [Slot(round((pace.block_turnaround_ns + PROLOGUE_NS) * cycles_per_ns)), *slots]
     schedulers = require_capability(device).sub_partitions
     pipes = _count_pipes(steps, device, pace)
     busiest = max(pipes, key=lambda name: pipes[name], default="issue")
@@ -262,7 +270,7 @@ def _count_pipes(steps: Sequence[Step], device: DeviceSpec, pace: PaceBehaviour)
         if passes:
             pipes["l1"] = pipes.get("l1", 0.0) + step.times * passes
         if step.is_store and not step.is_shared:
-            pipes["stores"] = pipes.get("stores", 0.0) + step.times * pace.store_line_cycles * step.lines
+            pipes["stores"] = pipes.get("stores", 0.0) + step.times * count_store_cycles(device, pace) * step.lines
     return pipes
 
 

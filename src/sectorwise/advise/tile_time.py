@@ -9,6 +9,7 @@ import numpy as np
 
 from sectorwise.advise.steps import WARP_LANES, Step, load, shared
 from sectorwise.device import load_device, require_capability
+from sectorwise.model.bounds import PROLOGUE_NS
 from sectorwise.model.latency import MEASURED_DEVICE, describe_memory
 from sectorwise.model.roofline import Level
 
@@ -138,7 +139,7 @@ def estimate_tile(product: Product, tile: Tile, held: Occupancy, dram_bytes: flo
     """Time, what bounds it, and bytes in flight an SM."""
     device, memory = product.device, describe_memory(product.device)
     pace = device.pace or load_device(MEASURED_DEVICE).pace
-    launch_ns, turnaround_ns = (pace.launch_ns, pace.block_turnaround_ns) if pace else (0.0, 0.0)
+    launch_ns, turnaround_ns = (pace.launch_ns, pace.block_turnaround_ns + PROLOGUE_NS) if pace else (0.0, 0.0)
     slice_bytes = product.slice_bytes(tile.bm, tile.bn, tile.bk)
     slices, kinds = _deal(product, tile, held)
     dram_gbs = product.roofline.ceiling(Level.DRAM).per_ns

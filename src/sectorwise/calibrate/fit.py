@@ -31,6 +31,8 @@ L1_KIB: Final = tuple(range(32, 264, 8))
 
 LINES_OF_512_BYTES: Final = 4
 LANES: Final = 32
+FETCH_BYTES: Final = 64
+"""What a lane that reads one word at a random place takes from DRAM."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,11 @@ class Constants:
     block_start_ns: float
     block_turnaround_ns: float
     store_line_cycles: float
+    l2_store_lines_per_ns: float
     lone_read_gbs: float
     same_address_ns: float
     atomic_sectors_per_ns: float
+    l2_lone_per_ns: float
     sm_groups: tuple[int, ...] = ()
     l1_ways: int | None = None
 
@@ -94,13 +98,21 @@ def fit_constants(readings: Iterable[Reading]) -> Constants:
         l2_read_gbs=_most(found, "l2_read_gbs"),
         block_start_ns=_slope(found, "empty_blocks_ns", "blocks", threads=64),
         block_turnaround_ns=_slope(found, "empty_waves_ns", "waves"),
-        store_line_cycles=_pick_last(found, "store_ns_a_request_and_sm", pitch_bytes=128) / LANES * clock_mhz / 1000,
-        lone_read_gbs=max(r.value for r in _all(found, "lone_block_gbs") if r.get("pitch_bytes") >= 128),
+        store_line_cycles=_pick(found, "store_ns_a_request_and_sm", pitch_bytes=128) / LANES * clock_mhz / 1000,
+        l2_store_lines_per_ns=_fit_stores(found),
+        lone_read_gbs=FETCH_BYTES / _all(found, "read_random_ns_a_lane")[-1].value,
         same_address_ns=_pick(found, "add_ns_a_lane", mask=0),
-        atomic_sectors_per_ns=1 / _all(found, "add_ns_a_lane")[-1].value,
+        atomic_sectors_per_ns=1 / _one(found, "add_random_ns_a_lane"),
+        l2_lone_per_ns=1 / _one(found, "read_random_ns_a_lane"),
         sm_groups=find_groups([_list_places(found, kind) for kind in (0, 2)]) if found["block_sm"] else (),
         l1_ways=_fit_ways(found, chase) if found["ring_cycles"] else None,
     )
+
+
+def _fit_stores(found: Mapping[str, list[Reading]]) -> float:
+    """Lines that the L2 takes from all SMs together, where each holds four bytes."""
+    all_sms = _select(found, "store_ns_a_request_and_sm", {"pitch_bytes": 128})[-1]
+    return LANES * all_sms.get("sms") / all_sms.value
 
 
 def _fit_queue(found: Mapping[str, list[Reading]], read_gbs: float, idle_ns: float) -> float:
@@ -189,10 +201,6 @@ def _select(found: Mapping[str, list[Reading]], name: str, setting: Mapping[str,
 
 def _pick(found: Mapping[str, list[Reading]], name: str, **setting: int) -> float:
     return _select(found, name, setting)[0].value
-
-
-def _pick_last(found: Mapping[str, list[Reading]], name: str, **setting: int) -> float:
-    return _select(found, name, setting)[-1].value
 
 
 def _slope(found: Mapping[str, list[Reading]], name: str, per: str, **setting: int) -> float:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from sectorwise.calibrate.driver import Argument
 
 STREAM_BYTES: Final = 4 << 30
+RANDOM_BYTES: Final = 16 << 20
+"""What the L2 of any device that matters keeps, and its L1s do not."""
+
 UNIT_BYTES: Final = 512
 LINE_BYTES: Final = 128
 RING_KIB: Final = (64, 96, 112, 128, 144, 160, 176, 192, 208, 216, 224, 232, 240, 248, 256, 272, 288, 320, 384)
@@ -212,7 +215,7 @@ def _measure_bandwidths(bench: _Bench) -> Iterator[Reading]:
 
 
 def _measure_strides(bench: _Bench) -> Iterator[Reading]:
-    """Places apart: 64-byte blocks of DRAM by themselves; lines of stores, on few SMs and on all."""
+    """Places apart: 64-byte blocks of DRAM by themselves; lines of stores, on few SMs and on all; words at random."""
     gpu, sms = bench.gpu, bench.gpu.attributes["sm_count"]
     for pitch in (16, 32, 64, 128):
         words = STREAM_BYTES // 4
@@ -225,6 +228,12 @@ def _measure_strides(bench: _Bench) -> Iterator[Reading]:
             ns = time_launch(gpu, launch)
             setting = (("pitch_bytes", 4 * pitch), ("sms", used))
             yield Reading("store_ns_a_request_and_sm", setting, ns * used * 32 / (words / pitch * rounds))
+
+    for size_bytes, rounds in ((RANDOM_BYTES, 32), (STREAM_BYTES, 16)):
+        shape = Shape(2 * sms, 1024)
+        launch = bench.prepare("read_random", shape, bench.stream, size_bytes // 4 - 1, rounds, bench.result)
+        lanes = 4 * rounds * shape.blocks * shape.threads
+        yield Reading("read_random_ns_a_lane", (("kib", size_bytes >> 10),), time_launch(gpu, launch) / lanes)
 
 
 def _measure_blocks(bench: _Bench) -> Iterator[Reading]:
@@ -239,7 +248,7 @@ def _measure_blocks(bench: _Bench) -> Iterator[Reading]:
 
 
 def _measure_atomics(bench: _Bench) -> Iterator[Reading]:
-    """Reductions: on one word, on the words of a line, coalesced and scattered over what the L2 holds."""
+    """Reductions: on one word, on the words of a line, coalesced, scattered over what the L2 holds, and at random."""
     gpu, sms = bench.gpu, bench.gpu.attributes["sm_count"]
     settings: Sequence[tuple[int, int, int]] = (
         *((1, 0, 2), (1, 31, 8), (1, 255, 8), (1, 4095, 8), (1, (1 << 20) - 1, 32)),
@@ -250,6 +259,10 @@ def _measure_atomics(bench: _Bench) -> Iterator[Reading]:
         launch = bench.prepare("add_all", shape, bench.stream, pitch, mask, rounds)
         lanes = shape.blocks * shape.threads * rounds
         yield Reading("add_ns_a_lane", (("pitch", pitch), ("mask", mask)), time_launch(gpu, launch) / lanes)
+    rounds = 16
+    launch = bench.prepare("add_random", Shape(2 * sms, 1024), bench.stream, RANDOM_BYTES // 4 - 1, rounds)
+    ns = time_launch(gpu, launch) / (2 * sms * 1024 * rounds)
+    yield Reading("add_random_ns_a_lane", (("kib", RANDOM_BYTES >> 10),), ns)
 
 
 def _measure_pipes(bench: _Bench) -> Iterator[Reading]:

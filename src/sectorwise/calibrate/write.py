@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from sectorwise.calibrate.driver import Gpu
     from sectorwise.calibrate.fit import Constants
-    from sectorwise.measurements import PaceBehaviour
+    from sectorwise.measurements import MemoryTiming, PaceBehaviour
 
 SOURCE: Final = "calibrate"
 _BITS_IN_BYTE: Final = 8
@@ -71,6 +71,7 @@ def _write_timing(constants: Constants, data: Mapping[str, Any]) -> dict[str, An
         "further_line_cycles": round(max(0.0, constants.further_line_cycles), 1),
         "queue_span_bytes": data.get("memory_timing", {}).get("queue_span_bytes", 256),
         "queue_service_ns": round(constants.queue_service_ns, 1),
+        "write_wait_ns": _find_timing().write_wait_ns,
     }
 
 
@@ -93,12 +94,17 @@ def _write_pace(constants: Constants, base: PaceBehaviour) -> dict[str, Any]:
         "block_start_ns": round(constants.block_start_ns, 3),
         "block_turnaround_ns": round(constants.block_turnaround_ns),
         "store_line_cycles": round(constants.store_line_cycles, 2),
+        "l2_store_lines_per_ns": round(constants.l2_store_lines_per_ns, 1),
         "lone_read_gbs": round(constants.lone_read_gbs),
         "same_address_ns": round(constants.same_address_ns, 3),
         "same_address_float_ns": base.same_address_float_ns,
         "atomic_sectors_per_ns": round(constants.atomic_sectors_per_ns, 1),
-        "l2_lone_per_ns": base.l2_lone_per_ns,
+        "l2_lone_per_ns": round(constants.l2_lone_per_ns),
     }
+
+
+def _find_timing() -> MemoryTiming:
+    return next(device.memory_timing for device in list_devices() if device.memory_timing is not None)
 
 
 def _find_pace() -> PaceBehaviour:

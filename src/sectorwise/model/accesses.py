@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation, Space
-from sectorwise.model.schedule import Access
+from sectorwise.model.schedule import Access, Shares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,30 +18,30 @@ _SECTORS_IN_LINE: Final = 4
 _DENSE_SECTORS: Final = 3
 """Sectors of each line from which on the lines of a request are taken to be neighbours."""
 
+_ALL_FROM_DRAM: Final = Shares(1.0, 0.0, 0.0, 1.0, 1.0)
+
 _DEVICE_SPACES: Final = frozenset({Space.GLOBAL, Space.GENERIC})
 
 
-def average_accesses(
-    sites: Sequence[Site], shares: Mapping[int, tuple[float, float, float]] | None = None
-) -> dict[int, Access]:
+def average_accesses(sites: Sequence[Site], shares: Mapping[int, Shares] | None = None) -> dict[int, Access]:
     """What a warp moves with each instruction that accesses global memory, by index of the instruction.
 
-    `shares` are the parts of an instruction's sectors that come from DRAM and from the L2, and of the latter those that
-    wait for DRAM with others; without them all come from DRAM. Instructions whose addresses are not known are left out.
+    Without `shares` all comes from DRAM. Instructions whose addresses are not known are left out.
     """
     return {
-        site.instruction: _average(site, (shares or {}).get(site.instruction, (1.0, 0.0, 0.0)))
+        site.instruction: _average(site, (shares or {}).get(site.instruction, _ALL_FROM_DRAM))
         for site in sites
         if site.access.space in _DEVICE_SPACES and site.executed and site.unknown_because is None
     }
 
 
-def find_shares(execution: Execution, traffic: Traffic) -> dict[int, tuple[float, float, float]]:
+def find_shares(execution: Execution, traffic: Traffic) -> dict[int, Shares]:
     """The parts of each instruction's sectors that come from, or go to, DRAM and the L2."""
     shares = traffic.shares()
     written = _SECTOR_BYTES * count_written(execution.sites)
     to_dram = min(1.0, traffic.dram_bytes_write / written) if written else 0.0
-    return {site.instruction: shares.get(site.instruction, (to_dram, 1 - to_dram, 0.0)) for site in execution.sites}
+    stored = Shares(to_dram, 1 - to_dram, 0.0, 1.0, 1.0)
+    return {site.instruction: shares.get(site.instruction, stored) for site in execution.sites}
 
 
 def count_unknown(sites: Sequence[Site]) -> int:
@@ -77,14 +77,19 @@ def count_written(sites: Sequence[Site]) -> int:
     )
 
 
-def _average(site: Site, shares: tuple[float, float, float]) -> Access:
+def _average(site: Site, shares: Shares) -> Access:
+    """What a request moves and waits for: the slowest of its lines that are late."""
     sectors, lines = site.sectors / site.executed, site.tag_requests / site.executed
-    places = 1 if sectors >= _DENSE_SECTORS * lines else round(lines)
-    dram_share, l2_share, waiting_share = shares
+    places = 1 if sectors >= _DENSE_SECTORS * lines else max(1, round(lines))
+    beyond = shares.dram + shares.l2
+    reach = min(1.0, max(shares.late, beyond))
+    late_places = max(1.0, places * shares.late_lines / reach) if reach else 1.0
+    from_dram = (shares.dram + shares.waiting) / beyond if beyond else 0.0
+    reach_dram = reach * (1 - (1 - min(1.0, from_dram)) ** late_places)
     return Access(
         request_bytes=sectors * _SECTOR_BYTES,
-        places=max(1, places),
-        dram_share=dram_share,
-        l2_share=l2_share,
-        waiting_share=waiting_share,
+        places=max(1, round(late_places * from_dram)),
+        dram_share=shares.dram,
+        l2_share=max(shares.l2, reach - shares.dram),
+        waiting_share=max(shares.waiting, reach_dram - shares.dram),
     )

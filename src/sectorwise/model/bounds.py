@@ -21,6 +21,10 @@ SHARPNESS: Final = 4
 DATA_PIPES: Final = frozenset({"l1", "stores", "memory"})
 """Pipes that move data: warps that wait for it are in step, and few of them cannot hide one behind the other."""
 
+PROLOGUE_NS: Final = 70.0
+"""What a plan of a kernel leaves out at the beginning of a block: its indices and arguments are read, one after the
+other, and addresses computed, in about 140 cycles."""
+
 WRITES_MATTER: Final = 0.1
 """Bytes written over bytes read from which on DRAM is as fast as for a copy, not for reads alone."""
 
@@ -35,20 +39,31 @@ def find_pace(device: DeviceSpec) -> tuple[PaceBehaviour, tuple[str, ...]]:
     return lender.pace, (f"times of launches, blocks, stores and atomics from {lender.id}",)
 
 
+def count_store_cycles(device: DeviceSpec, pace: PaceBehaviour) -> float:
+    """Cycles of an SM that each line takes where all SMs store: its own, or its share of what the L2 takes."""
+    return max(pace.store_line_cycles, device.sm_count * device.boost_mhz / 1000 / pace.l2_store_lines_per_ns)
+
+
 def join_times(*parts_ns: float) -> float:
     """Times of things that go on beside each other: the longest, and more the nearer the others come to it."""
     longest = max(parts_ns)
     return longest * sum((part / longest) ** SHARPNESS for part in parts_ns) ** (1 / SHARPNESS) if longest else 0.0
 
 
-def combine_pass(walk_ns: float, pipe_ns: float, pipe: str, warps_per_scheduler: float) -> float:
+def combine_pass(
+    walk_ns: float, pipe_ns: float, pipe: str, warps_per_scheduler: float, *, queues: bool = True
+) -> float:
     """How long the warps of an SM take for one pass: each its walk, all of them the busiest pipe.
 
-    Of the shorter one, where the pipe moves data, remains what a scheduler with few warps cannot overlap.
+    Of the shorter one, where the pipe moves data, remains what a scheduler with few warps cannot overlap. Before a pipe
+    that takes an instruction a cycle from each scheduler nothing `queues`: it costs no more than issuing does.
     """
+    if not queues:
+        return max(walk_ns, pipe_ns)
+    joined = join_times(walk_ns, pipe_ns)
     if pipe in DATA_PIPES:
-        return max(walk_ns, pipe_ns) + min(walk_ns, pipe_ns) / max(1.0, warps_per_scheduler)
-    return join_times(walk_ns, pipe_ns)
+        return max(joined, max(walk_ns, pipe_ns) + min(walk_ns, pipe_ns) / max(1.0, warps_per_scheduler))
+    return joined
 
 
 def combine_bounds(parts_ns: Mapping[str, float], *, atomics_spread: bool = False) -> float:

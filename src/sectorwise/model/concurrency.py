@@ -141,11 +141,12 @@ def estimate_concurrency(
     issues = _list_issues(_merge_plain(schedule, memory.taken_branch_cycles))
     shape = (max(1, _WARPS_SAMPLED // warps_per_block), warps_per_block)
     issue_cycles = max(-(-warps_per_sm // capability.sub_partitions) * len(schedule.slots), pipe_cycles)
-    cycles_per_ns = device.boost_mhz / 1000
+    cycles_per_ns, written_share = device.boost_mhz / 1000, schedule.written_share
 
     @cache
     def load_memory(busy: float) -> tuple[_Walk, float, float]:
-        latencies = [_draw_latencies(draw, memory, memory.wait_ns(busy)) * cycles_per_ns for draw in draws]
+        wait_ns = memory.wait_ns(busy, written_share)
+        latencies = [_draw_latencies(draw, memory, wait_ns) * cycles_per_ns for draw in draws]
         walk = _walk(issues, shape, latencies, memory.l1_hit_ns * cycles_per_ns, draws)
         pass_ns = max(walk.pass_cycles, issue_cycles) / cycles_per_ns
         return walk, pass_ns, share * sms * warps_per_sm * schedule.dram_bytes / pass_ns
@@ -165,7 +166,7 @@ def estimate_concurrency(
         pass_ns=pass_ns,
         walk_ns=walk.pass_cycles / cycles_per_ns,
         latency_ns=walk.latency_cycles / cycles_per_ns,
-        queued_ns=memory.wait_ns(busy),
+        queued_ns=memory.wait_ns(busy, written_share),
         memory_busy=busy,
         dram_gbs=dram_gbs,
         load_gbs=share * sms * warps_per_sm * schedule.load_bytes / pass_ns,

@@ -31,9 +31,10 @@ class MemoryModel:
     An idle request of one 128-byte line takes a time drawn from `quantiles_ns` at `probabilities`, between which one
     interpolates; each further line of the same request comes `further_line_ns` later. Under load a request also waits
     in a queue, in the mean as long as one with a fixed service time of `service_ns` makes it wait, spread
-    exponentially; one that spans more than `queue_span_bytes` waits for the longest of several. `ceiling_gbs` is the
-    bandwidth at which the memory is always busy. A taken branch costs `taken_branch_cycles` beyond its stated stall.
-    `assumed` says what was borrowed or guessed; empty: all measured.
+    exponentially, and beside writes `write_wait_ns` times the part of the time that these take; one that spans more
+    than `queue_span_bytes` waits for the longest of several. `ceiling_gbs` is the bandwidth at which the memory is
+    always busy. A taken branch costs `taken_branch_cycles` beyond its stated stall. `assumed` says what was borrowed
+    or guessed; empty: all measured.
     """
 
     probabilities: tuple[float, ...]
@@ -41,6 +42,7 @@ class MemoryModel:
     further_line_ns: float
     queue_span_bytes: int
     service_ns: float
+    write_wait_ns: float
     ceiling_gbs: float
     l2_hit_ns: float
     l1_hit_ns: float
@@ -52,9 +54,12 @@ class MemoryModel:
         """Mean latency of a request of one line to an idle memory."""
         return _mean(self.probabilities, self.quantiles_ns)
 
-    def wait_ns(self, busy: float) -> float:
-        """Mean wait in one queue of a memory that is busy this part of the time, 0 up to but not including 1."""
-        return self.service_ns * busy / (2 * (1 - busy))
+    def wait_ns(self, busy: float, written_share: float = 0.0) -> float:
+        """Mean wait in one queue of a memory that is busy this part of the time, 0 up to but not including 1.
+
+        `written_share` is the part of the bytes that it moves which are written: reads wait for them to be done.
+        """
+        return self.service_ns * busy / (2 * (1 - busy)) + self.write_wait_ns * busy * written_share
 
     def needed_bytes(self, busy: float) -> float:
         """Bytes that must be in flight, over the whole device, to keep the memory busy this part of the time."""
@@ -112,6 +117,7 @@ def describe_memory(device: DeviceSpec) -> MemoryModel:
         further_line_ns=timing.further_line_cycles * 1000 / timing.clock_mhz,
         queue_span_bytes=timing.queue_span_bytes,
         service_ns=timing.queue_service_ns,
+        write_wait_ns=timing.write_wait_ns,
         ceiling_gbs=ceiling_gbs,
         l2_hit_ns=l2_hit_ns,
         l1_hit_ns=l1_hit_ns,

@@ -22,12 +22,29 @@ _WIDTHS_BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 
 
 @dataclass(frozen=True, slots=True)
+class Shares:
+    """The parts of an instruction's sectors that come from, or go to, DRAM and the L2, and the rest hits in L1.
+
+    `waiting` is the part that finds its line in the L2, but on its way from DRAM. `late` is the part of its requests
+    that ask for a line that L1 does not have at the time, whether it is missed or on its way, and `late_lines` the part
+    of its lines.
+    """
+
+    dram: float
+    l2: float
+    waiting: float
+    late: float
+    late_lines: float
+
+
+@dataclass(frozen=True, slots=True)
 class Access:
     """What one global memory instruction of a warp moves, on average over the warps that issue it.
 
     `request_bytes` is what the warp asks for, in whole sectors, in so many `places` that are not neighbours;
-    `dram_share` and `l2_share` are the parts of the requests whose data come from DRAM and from the L2, and the rest
-    hits in L1; `waiting_share` is the part of `l2_share` that waits for DRAM, as another SM asked first.
+    `dram_share` is the part of these bytes that comes from DRAM. So is `l2_share` of the L2: with `dram_share` it is
+    the part of the requests that wait for more than L1. `waiting_share` is the part of `l2_share` that waits for DRAM,
+    as another warp or SM asked first.
     """
 
     request_bytes: float
@@ -73,6 +90,12 @@ class Schedule:
         """Bytes that a warp moves from and to DRAM in one pass."""
         accesses = (access for slot in self.slots for access in (slot.load, slot.store) if access)
         return sum(access.request_bytes * access.dram_share for access in accesses)
+
+    @property
+    def written_share(self) -> float:
+        """The part of these bytes that goes to DRAM."""
+        written = sum(slot.store.request_bytes * slot.store.dram_share for slot in self.slots if slot.store)
+        return written / self.dram_bytes if written else 0.0
 
 
 def schedule_loop(

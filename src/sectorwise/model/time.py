@@ -256,7 +256,8 @@ def _walk_segment(
         0.0 if Obstacle.LATENCY in setting.without else walk.walk_ns,
         0.0 if Obstacle.ISSUE in setting.without else issue_ns,
     )
-    pass_ns = combine_pass(walk_ns, pipe_ns, busiest, warps / schedulers)
+    queues = _list_lanes(setting.device).get(busiest, 0.0) < WARP_LANES * schedulers
+    pass_ns = combine_pass(walk_ns, pipe_ns, busiest, warps / schedulers, queues=queues)
     held_up = busiest if pipe_ns >= walk.pass_ns else {Bound.MEMORY: "dram"}.get(walk.bound, str(walk.bound))
     spent = times * segment.passes * pass_ns
     ledger.by_bound[held_up] = ledger.by_bound.get(held_up, 0.0) + spent
@@ -317,16 +318,23 @@ def _bound_memory(
     """Times in which DRAM and the L2 move all bytes at full speed."""
     roofline = draw_roofline(device)
     lone_gbs = inf if Obstacle.LONE_FETCHES in without else pace.lone_read_gbs
-    stores = [site for site in execution.sites if site.access.operation is Operation.STORE]
-    sectors = traffic.l2_sectors_read_from_sm + count_written(stores)
-    dense_ns = SECTOR_BYTES * sectors / roofline.ceiling(Level.L2).per_ns
-    lone = _count_lone(execution, traffic)
+    per_sector_ns = SECTOR_BYTES / roofline.ceiling(Level.L2).per_ns
+    stores = [each for each in execution.sites if each.access.operation is Operation.STORE]
+    lone_stores = [each for each in stores if _asks_for_lone(each)]
+    lone, stored = _count_lone(execution, traffic), sum(each.tag_requests for each in lone_stores)
+    others = [each for each in stores if not _asks_for_lone(each)]
+    dense = traffic.l2_sectors_read_from_sm - lone + count_written(others)
     return {
         "dram": bound_dram(
             device, traffic.dram_bytes_read, traffic.dram_bytes_write, traffic.lone_bytes_read, lone_gbs
         ),
-        "l2": dense_ns + lone / pace.l2_lone_per_ns - lone * SECTOR_BYTES / roofline.ceiling(Level.L2).per_ns,
+        "l2": dense * per_sector_ns + lone / pace.l2_lone_per_ns + stored / pace.l2_store_lines_per_ns,
     }
+
+
+def _asks_for_lone(site: Site) -> bool:
+    """Whether requests ask for a single sector of each of their lines, or hardly more."""
+    return site.unknown_because is None and 0 < site.sectors < LONE_SECTORS * site.tag_requests
 
 
 def _count_lone(execution: Execution, traffic: Traffic) -> float:
@@ -335,7 +343,5 @@ def _count_lone(execution: Execution, traffic: Traffic) -> float:
     asked = sum(site.asked - site.l1_hits for site in traffic.sites)
     merged = traffic.l2_sectors_read_from_sm / asked if asked else 1.0
     return sum(
-        min(1.0, merged) * reached.get(site.instruction, 0.0)
-        for site in execution.sites
-        if site.unknown_because is None and site.sectors and site.sectors < LONE_SECTORS * site.tag_requests
+        min(1.0, merged) * reached.get(site.instruction, 0.0) for site in execution.sites if _asks_for_lone(site)
     )

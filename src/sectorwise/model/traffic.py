@@ -12,14 +12,18 @@ from sectorwise.counting.request import Operation, Space
 from sectorwise.device import load_device
 from sectorwise.errors import UnsupportedDeviceError
 from sectorwise.machine.forms import access_of
+from sectorwise.model.caches.batches import find_depths
 from sectorwise.model.caches.chain import Chain, move_window, place_launch
-from sectorwise.model.caches.l1 import simulate_l1
-from sectorwise.model.caches.l2 import Flow, L2Setup, Rest, extrapolate, simulate_l2
+from sectorwise.model.caches.flow import Flow, extrapolate
+from sectorwise.model.caches.l1 import L1Setup, simulate_l1
+from sectorwise.model.caches.l2 import L2Setup, Rest, simulate_l2
 from sectorwise.model.caches.lines import LINE_BYTES, SECTOR_BYTES, name_role, read_hint
 from sectorwise.model.caches.merging import find_merge_share
 from sectorwise.model.caches.placement import place_blocks, split_evenly
+from sectorwise.model.caches.reuse import cut_rereads
 from sectorwise.model.caches.window import observe_last, open_window
 from sectorwise.model.latency import MEASURED_DEVICE
+from sectorwise.model.schedule import Shares
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -37,9 +41,6 @@ if TYPE_CHECKING:
 
 DEFAULT_FETCH_BYTES: Final = 64
 
-STAYS: Final = 2 / 3
-"""The part of the L2 of which lines stay whatever their order: 32 MiB read twice do, 44 only in part (k_l2_twice_*)."""
-
 _LOADS: Final = frozenset({Operation.LOAD, Operation.ASYNC_COPY})
 _CACHED_SPACES: Final = frozenset({Space.GLOBAL, Space.GENERIC, Space.LOCAL})
 
@@ -48,7 +49,9 @@ _CACHED_SPACES: Final = frozenset({Space.GLOBAL, Space.GENERIC, Space.LOCAL})
 class SiteTraffic:
     """Where the sectors come from that one load asks for; all sectors of 32 bytes, over the launch.
 
-    `waiting` are those of `l2_hits` that were still on their way from DRAM for another SM.
+    `waiting` are those of `l2_hits` that were still on their way from DRAM for another SM. `late_share` is the part of
+    the requests that ask for a line that L1 does not have at the time, `late_lines_share` that of the lines: a sector
+    that is on its way to L1 counts as a hit, and its request waits like one that missed.
     """
 
     instruction: int
@@ -57,6 +60,8 @@ class SiteTraffic:
     l2_hits: float
     dram: float
     waiting: float
+    late_share: float
+    late_lines_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +105,16 @@ class Traffic:
         """Reads that the L2 counts: from the SMs, and by one half from the other."""
         return self.l2_sectors_read_from_sm + self.l2_sectors_fabric_read
 
-    def shares(self) -> dict[int, tuple[float, float, float]]:
-        """The parts of each load's sectors that come from DRAM and from the L2; of the latter, those on their way."""
+    def shares(self) -> dict[int, Shares]:
+        """Where the sectors of each load come from."""
         return {
-            site.instruction: (site.dram / site.asked, site.l2_hits / site.asked, site.waiting / site.asked)
+            site.instruction: Shares(
+                site.dram / site.asked,
+                site.l2_hits / site.asked,
+                site.waiting / site.asked,
+                site.late_share,
+                site.late_lines_share,
+            )
             for site in self.sites
             if site.asked
         }
@@ -137,12 +148,13 @@ def estimate_traffic(
     device = bound.device
     behaviour, assumed = _find_behaviour(device)
     window = window or open_window_of(bound, execution, occupancy)
-    groups = _group_sms(device, behaviour)
+    groups = _group_sms(device, behaviour, _count_sms(bound, window, occupancy))
     placement = place_blocks(window.measure_blocks(), occupancy.blocks_per_sm, groups)
     roles = {
         each.index: name_role(access) for each in bound.kernel.instructions if (access := access_of(each)) is not None
     }
-    l1 = simulate_l1(window, placement, roles, occupancy.l1_bytes, behaviour.l1_ways)
+    depths = find_depths(bound.kernel.instructions)
+    l1 = simulate_l1(window, placement, L1Setup(occupancy.l1_bytes, behaviour.l1_ways, roles, depths))
     setup = _set_up_l2(bound, behaviour, find_merge_share(bound, execution, occupancy, behaviour), l1)
     rest, after = bound.launch.blocks_total / window.blocks - 1, None
     if chain is None:
@@ -162,11 +174,24 @@ def estimate_traffic(
     return _sum_up(_Parts(bound, sites, window, l1, l2, behaviour, warm, before, after, seen), assumed)
 
 
-def _group_sms(device: DeviceSpec, behaviour: CacheBehaviour) -> tuple[int, ...]:
-    """Sizes of the groups of SMs that requests share a way in; of another device's groups only their number holds."""
-    if sum(behaviour.sm_groups) == device.sm_count:
-        return behaviour.sm_groups
-    return split_evenly(device.sm_count, len(behaviour.sm_groups))
+def _count_sms(bound: BoundLaunch, window: Window, occupancy: Occupancy) -> int:
+    """SMs that the window's blocks fill: all, unless no more than a part of the first wave could be followed."""
+    if window.blocks >= bound.launch.blocks_total:
+        return bound.device.sm_count
+    return min(bound.device.sm_count, -(-window.blocks // occupancy.blocks_per_sm))
+
+
+def _group_sms(device: DeviceSpec, behaviour: CacheBehaviour, sm_count: int) -> tuple[int, ...]:
+    """Sizes of the groups of SMs that requests share a way in; of another device's groups only their number holds.
+
+    Of fewer SMs than the device has as many whole groups as there are, but two at least: one at each half of the L2.
+    """
+    groups = behaviour.sm_groups
+    if sum(groups) != device.sm_count:
+        groups = split_evenly(device.sm_count, len(groups))
+    if sm_count == device.sm_count:
+        return groups
+    return split_evenly(sm_count, max(2, round(sm_count * len(groups) / device.sm_count)))
 
 
 def _set_up_l2(bound: BoundLaunch, behaviour: CacheBehaviour, merge_share: float, l1: L1Result) -> L2Setup:
@@ -246,7 +271,8 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
         sites=sites,
         passes=parts.window.lines.passes,
         hottest_lanes=round(
-            parts.window.lines.hottest_lanes * parts.bound.launch.blocks_total / _count_followed(parts)
+            parts.window.lines.hottest_lanes
+            * (parts.bound.launch.blocks_total / (1 if parts.window.shifts is not None else parts.window.blocks))
         ),
         distinct_load_sectors=None if rest else parts.window.count_all_distinct(s.instruction for s in loads),
         window_blocks=parts.window.blocks,
@@ -289,16 +315,19 @@ def _fit_to_counts(flow: Flow, parts: _Parts) -> Flow:
     for instruction in (loads & parts.seen) - set(flow.asked):
         read[instruction] = asked[instruction] * (1 - parts.l1.hit_share(instruction)) * merged
         dram_read[instruction] = min(read[instruction], parts.window.count_distinct(instruction))
-    read_once = _cap_reads(parts, dram_read, {i: factor * flow.filled.get(i, 0.0) for i, factor in by_filled.items()})
-    dram_read = scale(dram_read, read_once)
+    reached = {i: factor * flow.filled.get(i, 0.0) for i, factor in by_filled.items()}
     stores = [site for site in parts.sites if site.access.operation is Operation.STORE]
     by_stored = sum(_count_asked(site) for site in stores) / flow.stored if stores and flow.stored else 1.0
+    stored = min(by_stored * flow.kept_writes, _size_written(parts) / SECTOR_BYTES)
+    read_once = cut_rereads(parts.bound, parts.window, parts.l2.switches, dram_read, reached, stored)
+    dram_read = scale(dram_read, read_once)
     return replace(
         flow,
         kept_writes=flow.kept_writes * by_stored,
         dirtied=flow.dirtied * by_stored,
         dram_written=flow.dram_written * by_stored,
         read=read,
+        missed=scale(flow.missed, read_once),
         crossed=scale(flow.crossed, by_asked),
         kept_reads=scale(scale(flow.kept_reads, by_asked), read_once),
         dram_read=dram_read,
@@ -306,42 +335,8 @@ def _fit_to_counts(flow: Flow, parts: _Parts) -> Flow:
     )
 
 
-def _cap_reads(parts: _Parts, dram_read: Mapping[int, float], reached: Mapping[int, float]) -> dict[int, float]:
-    """By how much to cut what instructions read from DRAM, so that a buffer that stays in the L2 is read once.
-
-    What the window's last blocks bring from a buffer is taken for what all later ones do; where places are random they
-    bring ever less. A buffer stays if it and what else passes between two uses of a sector, in the mean,
-    fill less than `STAYS` of the L2.
-    """
-    lines = parts.window.lines
-    owner: dict[int, int] = {}
-    for number, each in enumerate(parts.bound.allocations):
-        first, last = each.base // LINE_BYTES, (each.base + each.size_bytes) // LINE_BYTES
-        inside = np.unique(lines.instruction[(lines.line >= first) & (lines.line <= last)]).tolist()
-        owner |= dict.fromkeys(inside, number)
-    sectors = {number: each.own_bytes / SECTOR_BYTES for number, each in enumerate(parts.bound.allocations)}
-    passing = sum(
-        min(sum(value for i, value in dram_read.items() if owner.get(i) == number), size)
-        for number, size in sectors.items()
-    )
-    cuts: dict[int, float] = {}
-    for number, size in sectors.items():
-        mine = {i: value for i, value in dram_read.items() if owner.get(i) == number}
-        uses = sum(reached.get(i, mine[i]) for i in mine) / size
-        together = sum(mine.values())
-        between = size + (passing - min(together, size)) / max(1.0, uses)
-        if together > size and between * SECTOR_BYTES < STAYS * parts.bound.device.l2_bytes:
-            cuts |= dict.fromkeys(mine, size / together)
-    return cuts
-
-
 def _count_asked(site: Site) -> float:
     return float(site.sectors_local if site.access.space is Space.LOCAL else site.sectors)
-
-
-def _count_followed(parts: _Parts) -> int:
-    """Blocks whose lines were seen."""
-    return 1 if parts.window.shifts is not None else parts.window.blocks
 
 
 def _count_written(parts: _Parts, flow: Flow, *, whole: bool) -> float:
@@ -357,19 +352,21 @@ def _count_written(parts: _Parts, flow: Flow, *, whole: bool) -> float:
     if parts.before is not None:
         held = max(1, parts.before.count_sectors() * SECTOR_BYTES)
         before = parts.before.count_dirty() * SECTOR_BYTES * min(1.0, max(0.0, (kept + held - size) / held))
+    most_dirty = parts.behaviour.l2_dirty_share * size
     if whole:
-        return flow.dram_written * SECTOR_BYTES + (0.0 if parts.warm or parts.before is not None else before)
+        written = max(flow.dram_written, flow.dirtied - most_dirty / SECTOR_BYTES)
+        return written * SECTOR_BYTES + (0.0 if parts.warm or parts.before is not None else before)
     if parts.warm:
         # Launch after launch, what is stored is written sooner or later, unless all of it stays where it is.
         return flow.dirtied * SECTOR_BYTES if kept > size else 0.0
     stored = min(flow.dirtied * SECTOR_BYTES, _size_written(parts))
     if kept <= size:
-        return before
+        return before + max(0.0, stored - most_dirty)
     first, second = parts.l2.first, parts.l2.second
     new = sum(second.kept_reads.values()) + second.kept_writes
     reused = max(0.0, sum(first.kept_reads.values()) + first.kept_writes - new) * SECTOR_BYTES
     stays = max(0.0, size - reused) * min(1.0, second.dirtied / new) if new else 0.0
-    return max(0.0, stored - stays) + before
+    return max(0.0, stored - min(stays, most_dirty)) + before
 
 
 def _size_written(parts: _Parts) -> float:
@@ -397,4 +394,5 @@ def _describe_site(site: Site, parts: _Parts, flow: Flow) -> SiteTraffic:
         missed = sum(flow.missed.values()) / together if together else 0.0
         waited = sum(flow.waited.values()) / together if together else 0.0
     dram = (asked - hits) * missed
-    return SiteTraffic(site.instruction, asked, hits, asked - hits - dram, dram, (asked - hits) * waited)
+    late = parts.l1.late_shares(site.instruction)
+    return SiteTraffic(site.instruction, asked, hits, asked - hits - dram, dram, (asked - hits) * waited, *late)

@@ -40,6 +40,12 @@ _WHOLE: Final = 0.5
 
 _SMALL: Final = 0.005
 
+_OPPOSED: Final = 1.5
+"""A share of the change from which on causes work against each other so much that shares say nothing."""
+
+_NEGLIGIBLE: Final = 0.0005
+"""A change of an amount that is within the rounding of the models."""
+
 
 def render(comparison: Comparison, page: Page | None = None) -> str:
     """The comparison as text with a final newline."""
@@ -117,10 +123,20 @@ def judge(change: KernelChange) -> Role:
 def _write_causes(change: KernelChange, page: Page) -> Iterator[str]:
     """A row for each part of the time; what neither side spends any time on is left out."""
     yield paint(page, Role.TITLE, "  why, the largest change first")
-    yield paint(page, Role.QUIET, f"    {'':<34}{'before':>10}{'after':>10}{'change':>11}{'share':>8}")
+    shares = shows_shares(change)
+    heading = f"    {'':<34}{'before':>10}{'after':>10}{'change':>11}{'share':>8}"
+    yield paint(page, Role.QUIET, heading if shares else heading.removesuffix("share").rstrip())
     for cause in change.causes:
         if cause.ns_before is None or cause.ns_after is None or max(cause.ns_before, cause.ns_after) >= _WHOLE:
-            yield _write_cause(cause, page)
+            yield _write_cause(cause, page, shares=shares)
+    if not shares and any(cause.share is not None for cause in change.causes):
+        yield "    they work against each other: shares of so small a change would say nothing"
+
+
+def shows_shares(change: KernelChange) -> bool:
+    """Whether shares of the change say something: not where causes all but cancel each other."""
+    shares = [cause.share for cause in change.causes if cause.share is not None]
+    return bool(shares) and max(abs(share) for share in shares) <= _OPPOSED
 
 
 def name_cause(cause: CauseChange) -> str:
@@ -130,8 +146,8 @@ def name_cause(cause: CauseChange) -> str:
     return HELD_UP.get(cause.held_up_by, cause.held_up_by)
 
 
-def _write_cause(cause: CauseChange, page: Page) -> str:
-    share = "" if cause.share is None or abs(cause.share) < _SMALL else f"{100 * cause.share:.0f} %"
+def _write_cause(cause: CauseChange, page: Page, *, shares: bool) -> str:
+    share = f"{100 * cause.share:.0f} %" if shares and cause.share and abs(cause.share) >= _SMALL else ""
     line = (
         f"    {name_cause(cause):<34}{write_ns(cause.ns_before):>10}{write_ns(cause.ns_after):>10}"
         f"{write_ns_change(cause.ns_before, cause.ns_after):>11}{share:>8}"
@@ -165,11 +181,19 @@ def _write_facts(change: KernelChange, page: Page) -> Iterator[str]:
     words = [word for word in change.words if word.before != word.after and word.name != "time bound by"]
     for word in words:
         yield from fold(page, _write_word(word))
-    numbers = [number for number in change.numbers if number.before != number.after]
+    numbers = [number for number in change.numbers if is_changed(number)]
     for number in numbers:
         yield _write_number(number)
     if not words and not numbers:
         yield "    none"
+
+
+def is_changed(number: NumberChange) -> bool:
+    """Whether a number changed, an amount that is modelled by more than its rounding."""
+    before, after = number.before, number.after
+    if not before or after is None or not number.unit:
+        return before != after
+    return abs(after / before - 1) >= _NEGLIGIBLE
 
 
 def _write_word(word: WordChange) -> str:
@@ -244,8 +268,10 @@ def _write_line(change: LineChange, page: Page) -> Iterator[str]:
 
 
 def write_share(change: LineChange) -> str:
-    """`12 % of the change`, empty where that is not known or rounds to nothing."""
+    """`12 % of the change`, empty where that is not known, rounds to nothing, or lines work against each other."""
     whole = round(100 * (change.share or 0.0))
+    if abs(whole) > 100 * _OPPOSED:
+        return ""
     return f"{whole} % of the change" if whole else ""
 
 

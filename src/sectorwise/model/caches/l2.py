@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from sectorwise.model.caches.flow import Flow, scale_flow
 from sectorwise.model.caches.held import hash_homes, put_back, take_stock
 from sectorwise.model.caches.lines import COUNT_OF_BITS, LINE_BYTES, SECTORS_IN_LINE, Role, hash_lines, unite_sectors
 from sectorwise.model.caches.sets import CacheSet, Entry
@@ -63,42 +64,20 @@ class L2Setup:
         return hint is not None and hint.leaves_first
 
 
-@dataclass(slots=True)
-class Flow:
-    """Sectors of 32 bytes that went each way, scaled up from the sampled lines.
-
-    By instruction: `asked` by loads and atomics, `filled` from the L2 into L1s, `read` at the L2 after merging,
-    `missed` there, `waited` those that find their line on its way from DRAM, asked for by another SM in the same tick;
-    `crossed` from one half of the L2 to the other, `kept_reads` in the L2, `dram_read`, of which `dram_lone` in half
-    lines. `stored` by stores, `kept_writes` in the L2, `dirtied` there where it was clean, `dram_written`.
-    """
-
-    asked: dict[int, float] = field(default_factory=dict)
-    filled: dict[int, float] = field(default_factory=dict)
-    read: dict[int, float] = field(default_factory=dict)
-    missed: dict[int, float] = field(default_factory=dict)
-    waited: dict[int, float] = field(default_factory=dict)
-    crossed: dict[int, float] = field(default_factory=dict)
-    kept_reads: dict[int, float] = field(default_factory=dict)
-    dram_read: dict[int, float] = field(default_factory=dict)
-    dram_lone: dict[int, float] = field(default_factory=dict)
-    stored: float = 0.0
-    kept_writes: float = 0.0
-    dirtied: float = 0.0
-    dram_written: float = 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class L2Result:
     """What flowed for the first and for the second half of the window's blocks, and what stays dirty in the L2.
 
-    `wanted_share` is the part of the sectors in touched pairs of 64 bytes that the window's loads want at some time.
+    `switches` are, by instruction, how often it asked for a line that another request had asked for before, and how
+    often that one came from the other half's SMs. `wanted_share` is the part of the sectors in touched pairs of 64
+    bytes that the window's loads want at some time.
     """
 
     first: Flow
     second: Flow
     dirty_sectors: float
     held: Held
+    switches: Mapping[int, tuple[int, int]]
     wanted_share: float
 
 
@@ -121,6 +100,9 @@ class _State:
     near: list[int]
     """The half of the L2 that each SM is at."""
     flow: Flow
+    last_half: dict[int, int] = field(default_factory=dict)
+    """The half at which each line was asked for last."""
+    switches: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
 def simulate_l2(
@@ -156,14 +138,15 @@ def simulate_l2(
     first, second = _play(state, _order(lines, placement), roles, window.blocks)
     dirty = sum(COUNT_OF_BITS[bits] for half in halves for each in half for bits in each.list_dirty())
     if find_rest is not None:
-        rest = find_rest(_scale(second, parts))
+        rest = find_rest(scale_flow(second, parts))
         kept = sum(second.kept_reads.values()) + second.kept_writes
         _push(state, 2 * rest.windows * kept, second.dirtied / kept if kept else 0.0)
         if rest.last is not None and rest.placement is not None:
             lines = rest.last.gather(np.arange(rest.last.blocks), lambda line: hash_lines(line) % parts == 0)
             _play(state, _order(lines, rest.placement), roles, rest.last.blocks)
     held = take_stock(halves, parts)
-    return L2Result(_scale(first, parts), _scale(second, parts), float(dirty * parts), held, wanted_share)
+    flows = scale_flow(first, parts), scale_flow(second, parts)
+    return L2Result(*flows, float(dirty * parts), held, state.switches, wanted_share)
 
 
 def _measure_wanted(lines: Lines, roles: Mapping[int, Role]) -> float:
@@ -205,6 +188,7 @@ def _play(
             _add(flow.filled, instruction, COUNT_OF_BITS[wanted])
             group = state.groups[sm]
             near = state.near[sm]
+            _note_half(state, instruction, line, near)
             _add(flow.read, instruction, COUNT_OF_BITS[wanted] * _merge(asked, setup, (group, line), tick, wanted))
             if line not in fetched_at:
                 # Blocks that run beside each other: what is new is the first block's, whichever comes to it first.
@@ -220,6 +204,15 @@ def _play(
             elif fetched_at.get(line) == tick:
                 _add(flow.waited, instruction, COUNT_OF_BITS[wanted])
     return first, second
+
+
+def _note_half(state: _State, instruction: int, line: int, near: int) -> None:
+    """Count a request for a line that was asked for before, and whether it comes from the other half's SMs."""
+    before = state.last_half.get(line)
+    state.last_half[line] = near
+    if before is not None:
+        again, switched = state.switches.get(instruction, (0, 0))
+        state.switches[instruction] = again + 1, switched + (before != near)
 
 
 def _push(state: _State, sectors: float, dirty_share: float = 0.0) -> None:
@@ -249,50 +242,6 @@ def _order(lines: Lines, placement: Placement) -> Iterator[tuple[int, int, int, 
 
 def _add(counts: dict[int, float], instruction: int, count: float) -> None:
     counts[instruction] = counts.get(instruction, 0.0) + count
-
-
-def _scale(flow: Flow, parts: int) -> Flow:
-    def scale(counts: dict[int, float]) -> dict[int, float]:
-        return {instruction: count * parts for instruction, count in counts.items()}
-
-    return Flow(
-        asked=scale(flow.asked),
-        filled=scale(flow.filled),
-        read=scale(flow.read),
-        missed=scale(flow.missed),
-        waited=scale(flow.waited),
-        crossed=scale(flow.crossed),
-        kept_reads=scale(flow.kept_reads),
-        dram_read=scale(flow.dram_read),
-        dram_lone=scale(flow.dram_lone),
-        stored=flow.stored * parts,
-        kept_writes=flow.kept_writes * parts,
-        dirtied=flow.dirtied * parts,
-        dram_written=flow.dram_written * parts,
-    )
-
-
-def extrapolate(first: Flow, second: Flow, rest: float) -> Flow:
-    """The first half of the window, and the second as often as it takes: it stands for all blocks that follow."""
-
-    def join(one: Mapping[int, float], other: Mapping[int, float]) -> dict[int, float]:
-        return {i: one.get(i, 0.0) + other.get(i, 0.0) * (1 + rest) for i in {*one, *other}}
-
-    return Flow(
-        asked=join(first.asked, second.asked),
-        filled=join(first.filled, second.filled),
-        read=join(first.read, second.read),
-        missed=join(first.missed, second.missed),
-        waited=join(first.waited, second.waited),
-        crossed=join(first.crossed, second.crossed),
-        kept_reads=join(first.kept_reads, second.kept_reads),
-        dram_read=join(first.dram_read, second.dram_read),
-        dram_lone=join(first.dram_lone, second.dram_lone),
-        stored=first.stored + second.stored * (1 + rest),
-        kept_writes=first.kept_writes + second.kept_writes * (1 + rest),
-        dirtied=first.dirtied + second.dirtied * (1 + rest),
-        dram_written=first.dram_written + second.dram_written * (1 + rest),
-    )
 
 
 def _pass_l1(

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 SPARE_TURN: Final = 6
 """Turns of other groups between two of the spare one."""
 
-JITTER: Final = 8.0
-"""Places by which blocks that end together may be out of turn."""
+RUN_SMS: Final = 3
+"""SMs of a group that get blocks one after the other, from the second wave on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,8 @@ def place_blocks(lengths: npt.NDArray[np.int64], blocks_per_sm: int, groups: Seq
     and those of an SM lie about a round of all SMs apart. A first group that is smaller than the second is spare: it
     has a turn at the beginning, after five of the others and then after every six, so it is full before they are (where
     the blocks of three launches ran on an H200: tests/measured/device/calibrate.json). A block that ends makes room for
-    the next one; among those that end together the one that was dealt first goes first, more or less.
+    the next one. Those that end together do so in no order: there, from the second wave on, two blocks that follow each
+    other share a group in two of three cases, and those a round of all SMs apart as seldom as any two.
 
     The first blocks of an SM run in step. From then on they are spread over the length of a block, since the oldest
     warps go first: in step all blocks of a large product would ask for the same slice of a matrix, and DRAM would be
@@ -53,17 +54,19 @@ def place_blocks(lengths: npt.NDArray[np.int64], blocks_per_sm: int, groups: Seq
     """
     generator = np.random.default_rng(0)
     group = np.repeat(np.arange(len(groups)), groups)
-    shuffle = (JITTER * generator.random(blocks_per_sm * group.size + lengths.size)).tolist()
-    slots = [(0, 0, float(turn), sm) for turn, sm in enumerate(_deal(groups, blocks_per_sm))]
+    run = np.arange(group.size) // RUN_SMS + group * group.size
+    waves = 1 + lengths.size // (group.size * blocks_per_sm)
+    turns = generator.random((waves, blocks_per_sm, int(run.max()) + 1))
+    dealt = np.fromiter(_deal(groups, blocks_per_sm), np.int64)
+    slots = [(0, 0, float(turn), sm, turn // group.size) for turn, sm in enumerate(dealt.tolist())]
     heapq.heapify(slots)
     sms, start = np.zeros(lengths.size, np.int64), np.zeros(lengths.size, np.int64)
     for block, length in enumerate(lengths.tolist()):
-        begin, layer, place, sm = slots[0]
-        lag = 0
-        if layer:
-            lag = int(length * ((place // group.size) % blocks_per_sm + generator.random()) / blocks_per_sm)
+        begin, layer, _, sm, place = slots[0]
+        lag = int(length * (place + generator.random()) / blocks_per_sm) if layer else 0
         sms[block], start[block] = sm, begin + lag
-        heapq.heapreplace(slots, (begin + length, layer + 1, place + shuffle.pop(), sm))
+        turn = float(turns[layer % waves, place, run[sm]])
+        heapq.heapreplace(slots, (begin + length, layer + 1, turn, sm, place))
     return Placement(sms, start, group)
 
 

@@ -32,6 +32,12 @@ FILLS: Final = 1.25
 MOST_BLOCKS: Final = 4_096
 """Blocks whose place is looked up one by one where they are taken to be alike."""
 
+FEWEST_SMS: Final = 3
+"""SMs whose blocks must be executed, at least, where blocks are not alike."""
+
+ALIKE: Final = 0.9
+"""The part of a block's lines that must lie where another block says, for it to stand for all."""
+
 MOST_DISTINCT: Final = 1_000_000
 
 WANTED_WAVES: Final = 4
@@ -170,13 +176,24 @@ def open_window(
     affordable = min(MOST_INSTRUCTIONS * total // max(1, instructions), MOST_LINES * total // max(1, lines))
     if affordable >= min(wanted, blocks_per_wave):
         return observe_blocks(bound, 0, min(wanted, affordable))
-    return _place_blocks(bound, min(wanted, MOST_BLOCKS))
+    placed = _place_blocks(bound, min(wanted, MOST_BLOCKS))
+    enough = FEWEST_SMS * -(-blocks_per_wave // bound.device.sm_count)
+    return placed if affordable < enough or _are_alike(bound, placed) else observe_blocks(bound, 0, affordable)
+
+
+def _are_alike(bound: BoundLaunch, placed: Window) -> bool:
+    """Whether another block touches the lines that its place says it does, or most of them."""
+    other = placed.blocks // 5
+    seen = observe_blocks(bound, other, 1).lines
+    forecast = placed.gather(np.array([other]), lambda line: np.ones(line.size, np.bool_))
+    one, two = (np.unique(each.line << 12 | each.instruction) for each in (seen, forecast))
+    return np.intersect1d(one, two).size >= ALIKE * max(1, one.size, two.size)
 
 
 def observe_blocks(bound: BoundLaunch, first: int, blocks: int) -> Window:
     """The window of so many blocks from `first` on, executed; they count from 0 in it."""
     recorder = record_lines(bound, first, blocks)
-    tally = open_tally(_leave_noise_out(bound), ExecutionOptions(observers=(recorder,)))
+    tally = open_tally(leave_noise_out(bound), ExecutionOptions(observers=(recorder,)))
     run_blocks(tally, first, blocks)
     lines = recorder.close()
     return Window(blocks, replace(lines, block=(lines.block - first).astype(np.int32)), tally.issued)
@@ -195,7 +212,7 @@ def observe_last(bound: BoundLaunch, issued: int, window: Window, blocks_to_fill
     return observe_blocks(bound, total - blocks, blocks)
 
 
-def _leave_noise_out(bound: BoundLaunch) -> BoundLaunch:
+def leave_noise_out(bound: BoundLaunch) -> BoundLaunch:
     """The launch with zeros where contents are not specified: no address may depend on them, and zeros cost nothing."""
     allocations = tuple(
         replace(each, buffer=replace(each.buffer, contents=Contents("zeros")))
@@ -254,7 +271,7 @@ def _place_blocks(bound: BoundLaunch, blocks: int) -> Window:
     # A block in the middle: those at the edges often do less.
     chosen = min(blocks - 1, blocks // 2 + grid[0] // 2)
     recorder = record_lines(bound, chosen, 1)
-    quiet = _leave_noise_out(bound)
+    quiet = leave_noise_out(bound)
     whole = open_tally(quiet, ExecutionOptions(observers=(recorder,)))
     run_blocks(whole, chosen, 1)
     lines = recorder.close()

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Final
 from sectorwise.report.comparison import (
     describe_verdict,
     has_changed,
+    is_changed,
     judge,
     list_counts,
     name_cause,
     name_change,
     name_place,
     name_side,
+    shows_shares,
     write_change,
     write_ns,
     write_ns_change,
@@ -27,7 +29,7 @@ from sectorwise.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sectorwise.analysis.comparison import CauseChange, Comparison, KernelChange, LineChange, NumberChange
+    from sectorwise.analysis.comparison import Comparison, KernelChange, LineChange, NumberChange
     from sectorwise.analysis.lines import LineCost
     from sectorwise.report.page import Role
 
@@ -123,8 +125,8 @@ def _view(change: KernelChange) -> _View:
         title=name_change(name_side(change.before), name_side(change.after)).replace("->", "→"),
         verdict=describe_verdict(change),
         tone=_name_tone(judge(change)),
-        has_shares=any(cause.share is not None for cause in change.causes),
-        causes=tuple(_list_causes(change.causes)),
+        has_shares=shows_shares(change),
+        causes=tuple(_list_causes(change)),
         rows=tuple(_list_rows(change)),
         lines=tuple(_show_line(line) for line in changed),
         same=f"{same} line{'s' if same != 1 else ''} as before",
@@ -135,7 +137,8 @@ def _name_tone(role: Role) -> str:
     return _TONES.get(role.name, "")
 
 
-def _list_causes(causes: tuple[CauseChange, ...]) -> Iterator[_Cause]:
+def _list_causes(change: KernelChange) -> Iterator[_Cause]:
+    causes, shares = change.causes, shows_shares(change)
     sizes = {id(each): (each.ns_after or 0.0) - (each.ns_before or 0.0) for each in causes}
     longest = max((abs(size) for size in sizes.values()), default=0.0) or 1.0
     for each in causes:
@@ -149,7 +152,7 @@ def _list_causes(causes: tuple[CauseChange, ...]) -> Iterator[_Cause]:
             change=sizes[id(each)] if known and abs(sizes[id(each)]) >= _LEAST_NS else 0.0,
             width=round(100 * abs(sizes[id(each)]) / longest, 2),
             text=write_ns_change(each.ns_before, each.ns_after),
-            share="" if each.share is None or abs(each.share) < _LEAST_SHARE else f"{100 * each.share:.0f} %",
+            share=f"{100 * each.share:.0f} %" if shares and each.share and abs(each.share) >= _LEAST_SHARE else "",
         )
 
 
@@ -158,7 +161,7 @@ def _list_rows(change: KernelChange) -> Iterator[_Row]:
         if word.before != word.after:
             yield _Row(word.name, word.before or "-", word.after or "-", "")
     for number in change.numbers:
-        if number.before != number.after:
+        if is_changed(number):
             shown = [write_number(value, number.unit) for value in (number.before, number.after)]
             yield _Row(number.name, shown[0], shown[1], write_change(number.before, number.after))
 
