@@ -57,10 +57,10 @@ is said of time says how rungs stand to each other, not what a large matrix take
 ideas in running form, for all shapes.
 """
 _TAIL: Final = """\
-Of these two the wavefronts are those of wgmma, counted by the size of its operands. What they fetch of A and B is not
-in their counts, nor in a time: the reports say so of each instruction. Their launches do not say what the tensor maps
-are, and wgmma is not computed; that every block ends, and how much it stores, is. `sectorwise.kernels.matmul` begins
-here: [the log](../benchmarks/kernels/LOG.md) has what each step brought on an H200.
+What these two fetch of A and B is not in their counts, nor in a time: the reports say so of each instruction. These
+launches do not say what the tensor maps in memory are of (one passed by value can be said, [launches.md](launches.md)),
+and the results of wgmma are not computed; that every block ends, and what is stored, is. `sectorwise.kernels.matmul`
+begins here: [the log](../benchmarks/kernels/LOG.md) has what each step brought on an H200.
 """
 
 
