@@ -101,6 +101,7 @@ class Launches:
             monkeypatch.setattr(module, "launch", self.take)
         monkeypatch.setattr(launching, "find_device", lambda _address: 0)
         monkeypatch.setattr(products, "count_multiprocessors", lambda _device: 132)
+        monkeypatch.setattr(products, "read_capability", lambda _device: (8, 0), raising=False)
 
     def take(self, plan: KernelPlan, addresses: Mapping[str, int], device: int, stream: int) -> None:
         self.made.append((plan, dict(addresses), device, stream))
