@@ -69,6 +69,11 @@ def test_tensors_are_asked_themselves() -> None:
         (CapsuleArray(np.zeros(3), 2, kind=1), "a: expected an array on a CUDA device, got DLPack device type 1"),
         (CapsuleArray(np.zeros(3), 3), "a: DLPack type 3 of 64 bits x 1 is not known"),
         (InterfaceArray(np.zeros(3, ">f4")), "device's byte order, got type '>f4'"),
+        (
+            InterfaceArray(np.zeros(4, "f4,i2")["f0"]),
+            r"a: expected elements at multiples of their 4 bytes, got strides of \(6,\) bytes from",
+        ),
+        (InterfaceArray(np.zeros(9, "u1")[1:].view("f4")), "a: expected elements at multiples of their 4 bytes"),
     ],
 )
 def test_what_is_no_array_on_a_gpu_is_refused(value: object, said: str) -> None:
@@ -101,6 +106,7 @@ class Launches:
             monkeypatch.setattr(module, "launch", self.take)
         monkeypatch.setattr(launching, "find_device", lambda _address: 0)
         monkeypatch.setattr(products, "count_multiprocessors", lambda _device: 132)
+        monkeypatch.setattr(products, "read_capability", lambda _device: (8, 0))
 
     def take(self, plan: KernelPlan, addresses: Mapping[str, int], device: int, stream: int) -> None:
         self.made.append((plan, dict(addresses), device, stream))
@@ -213,6 +219,21 @@ def test_bad_products_are_refused() -> None:
     for said, call in bad.items():
         with pytest.raises(ArgumentError, match=said):
             call()
+
+
+def test_packed_bytes_of_one_row_lie_side_by_side_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    launches = Launches(monkeypatch)
+    x, weights = TensorLike(np.zeros(128, "u2"), "float16"), TensorLike(np.zeros((1, 128), "i1"), "int8")
+    scales, out = TensorLike(np.zeros((1, 1), "u2"), "float16"), TensorLike(np.zeros(1, "u2"), "float16")
+    spread = TensorLike(np.zeros((1, 128), "u1")[:, ::2], "uint8")
+    with pytest.raises(ArgumentError, match=r"packed: expected rows one after the other, got strides \(128, 2\)"):
+        kernels.gemv_int4(x, spread, scales, out, stream=9)
+    with pytest.raises(ArgumentError, match=r"out: expected rows one after the other from a multiple of 4 bytes"):
+        kernels.pack_int4(weights, spread, stream=9)
+    row = TensorLike(np.zeros((4, 64), "u1")[::4], "uint8")
+    assert kernels.pack_int4(weights, row, stream=9) is row
+    assert kernels.gemv_int4(x, row, scales, out, stream=9) is out
+    assert len(launches.made) == 2
 
 
 def test_without_a_gpu_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

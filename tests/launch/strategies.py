@@ -47,9 +47,11 @@ def tensor_maps(draw: st.DrawFn) -> TensorMapArgument:
     swizzle = draw(st.sampled_from([0, 32, 64, 128]))
     row = draw(st.integers(1, (swizzle or 128) // 16)) * 16 // width
     shape = tuple(draw(st.lists(st.integers(1, 100), min_size=axes, max_size=axes)))
+    interleave = draw(st.sampled_from([0, 16, 32] if axes > 2 else [0]))
+    unit = max(16, interleave)
     strides, reach = [], shape[0] * width
     for size in shape[1:]:
-        strides.append(-(-reach // 16) * 16 + 16 * draw(st.integers(0, 2)))
+        strides.append(-(-reach // unit) * unit + unit * draw(st.integers(0, 2)))
         reach = strides[-1] * size
     return TensorMapArgument(
         BufferArgument(dtype, -(-reach // width), draw(contents)),
@@ -58,7 +60,7 @@ def tensor_maps(draw: st.DrawFn) -> TensorMapArgument:
         (row, *draw(st.lists(st.integers(1, 256), min_size=axes - 1, max_size=axes - 1))),
         tuple(draw(st.lists(st.integers(1, 8), min_size=axes, max_size=axes))),
         swizzle,
-        draw(st.sampled_from([0, 16, 32])),
+        interleave,
         draw(st.sampled_from([0, 64, 128, 256])),
         fill_nan=ELEMENT_TYPES[dtype].is_float and draw(st.booleans()),
     )

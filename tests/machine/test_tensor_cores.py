@@ -26,6 +26,21 @@ extern "C" __global__ void wide(float* out, const int* in, unsigned long long a,
 }
 """
 
+REPEATED = r"""
+extern "C" __global__ void repeated(float* out, const float* in, unsigned long long a, unsigned long long b) {
+  unsigned h[4] = {};
+  int rounds = (int)__expf(in[0]);
+  for (int i = 0; i < rounds; ++i) {
+    asm volatile("wgmma.fence.sync.aligned;");
+    asm volatile("wgmma.mma_async.sync.aligned.m64n16k16.f16.f16.f16 {%0,%1,%2,%3}, %4, %5, 1, 1, 1, 0, 0;"
+                 : "+r"(h[0]), "+r"(h[1]), "+r"(h[2]), "+r"(h[3]) : "l"(a), "l"(b));
+    asm volatile("wgmma.commit_group.sync.aligned;");
+    asm volatile("wgmma.wait_group.sync.aligned 0;");
+  }
+  out[threadIdx.x] = h[0] + h[1] + h[2] + h[3];
+}
+"""
+
 TENSOR_MEMORY = r"""
 #define SHARED(p) ((unsigned)__cvta_generic_to_shared(p))
 extern "C" __global__ void apart(float* out, unsigned long long a, unsigned long long b) {
@@ -98,6 +113,15 @@ def test_warpgroup_products_are_unknown_and_what_is_around_them_is_counted() -> 
     np.testing.assert_array_equal(done.output(0, np.float32)[1032:1152], 1)
     placed = done.sites_at(find_line(WARPGROUP, "// placed by a result"))
     assert any(site.unknown_because is not None and "HGMMA" in site.unknown_because for site in placed)
+
+
+@pytest.mark.parametrize("engine", [Engine.REFERENCE, Engine.AUTOMATIC])
+def test_products_are_as_sure_as_the_way_to_them(engine: Engine) -> None:
+    notation = "repeated<<<2, 128>>>(f32[128], f32[1]=arange, 1, 2)"
+    done = run(REPEATED, notation, ExecutionOptions(engine=engine), "sm_90a")
+    products = [site for site in done.execution.sites if site.access.opcode == "HGMMA"]
+    assert products
+    assert {site.certainty for site in products} == {Certainty.ASSUMED}
 
 
 def test_waits_for_tensor_memory_end() -> None:

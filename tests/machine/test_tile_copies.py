@@ -119,7 +119,7 @@ def test_sums_of_tiles_are_unknown_where_they_go() -> None:
 
 
 def test_layouts_that_are_not_followed_are_unknown() -> None:
-    done = copy("load_2", "u32[64, 64]=arange, box=(32, 8), interleave=32", 1024, (0, 0), ", u32[256]")
+    done = copy("load_3", "u32[4, 8, 64]=arange, box=(8, 8, 4), interleave=32", 1024, (0, 0, 0), ", u32[256]")
     assert "UTMALDG: what a tensor map names is not known" in {each.because for each in done.execution.limitations}
     assert not any("hangs" in each.because for each in done.execution.limitations)
 

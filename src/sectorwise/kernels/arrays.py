@@ -86,8 +86,21 @@ def read_array(name: str, value: object) -> DeviceArray:
     then DLPack.
 
     Raises:
-        ArgumentError: it is no array, none on a GPU, or of a type that has no name here.
+        ArgumentError: it is no array, none on a GPU, of a type that has no name here, or has elements that begin at no
+            multiple of their size.
     """
+    array = _ask(name, value)
+    item = array.operand.item_bytes
+    steps = [step for size, step in zip(array.shape, array.operand.strides_bytes, strict=True) if size > 1]
+    if 0 not in array.shape and any(place % item for place in (array.operand.address, *steps)):
+        raise ArgumentError(
+            f"{name}: expected elements at multiples of their {item} bytes, got strides of "
+            f"{array.operand.strides_bytes} bytes from address {array.operand.address:#x}"
+        )
+    return array
+
+
+def _ask(name: str, value: object) -> DeviceArray:
     if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "data_ptr"):
         return _read_tensor(name, value)
     if hasattr(value, "__cuda_array_interface__"):

@@ -23,8 +23,8 @@ _HUGE_TBPS: Final = 4.37
 _INT4: Final = ((4096, 4096, 4.3), (14336, 4096, 9.5), (8192, 8192, 10.4), (28672, 8192, 34.5))
 _BYTES: Final = ((4096, 4096, 5.8), (14336, 4096, 15.5), (28672, 8192, 58.0))
 
-_MATRICES: Final = ((2048, 26.5), (4096, 184.0), (8192, 1478.0))
-"""0.95 times 682, 786 and 783 TFLOP/s, as microseconds."""
+_MATRICES: Final = (2048, 4096, 8192)
+"""Sides of products that are to have 0.95 of the speed of the peer in the same run: in long runs clocks fall."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def list_cases(multiprocessors: int, capability: tuple[int, int]) -> tuple[Bench
     cases += [_turn(4, shape) for shape in ((4097, 8191), (3, 10_000_000), (4096, 64, 64))]
     cases += [_turn(4, (1 << 24, 12), 0.95 * 4.26), _turn(4, (12, 1 << 24), 0.95 * 4.26)]
     gpu = multiprocessors, capability
-    cases += [_multiply_matrices((side,) * 3, *gpu, goal) for side, goal in _MATRICES]
+    cases += [replace(_multiply_matrices((side,) * 3, *gpu), goal_of_peer=0.95) for side in _MATRICES]
     cases.append(_multiply_matrices((4096, 4096, 14336), *gpu, turned=True))
     cases.append(_multiply_matrices((48, 4096, 4096), *gpu))
     return tuple(cases)
@@ -144,7 +144,6 @@ def _multiply_matrices(
     sizes: tuple[int, int, int],
     multiprocessors: int,
     capability: tuple[int, int],
-    goal_us: float | None = None,
     *,
     turned: bool = False,
 ) -> BenchCase:
@@ -164,7 +163,6 @@ def _multiply_matrices(
         moved_bytes=sum(bytes_of.values()),
         peer="matmul_turned" if turned else "matmul",
         shape=sizes,
-        goal_us=goal_us,
     )
 
 

@@ -114,7 +114,7 @@ def gemv_int4(
             f"packed: expected u8 of shape (N, {groups * (GROUP // 2)}), as pack_int4 makes of (N, {given.shape[-1]}), "
             f"got {held.dtype} of shape {held.shape}"
         )
-    if held.shape[0] > 1 and held.strides != (held.shape[1], 1):
+    if not _lies_by_rows(held):
         raise ArgumentError(f"packed: expected rows one after the other, got strides {held.strides}")
     factors = read_array("scales", scales)
     wanted = (groups, held.shape[0])
@@ -190,8 +190,17 @@ def matmul(a: object, b: object, out: object | None = None, *, stream: int | Non
     return result
 
 
+def _lies_by_rows(packed: DeviceArray) -> bool:
+    """Whether bytes of a matrix lie side by side, row after row; of an axis of one element the stride says nothing."""
+    wanted = (packed.shape[1], 1)
+    return 0 in packed.shape or all(
+        extent == 1 or stride == dense
+        for extent, stride, dense in zip(packed.shape, packed.strides, wanted, strict=True)
+    )
+
+
 def _check_packed(target: DeviceArray) -> None:
-    if target.operand.address % 4 or (target.shape[0] > 1 and target.strides != (target.shape[1], 1)):
+    if target.operand.address % 4 or not _lies_by_rows(target):
         raise ArgumentError(
             f"out: expected rows one after the other from a multiple of 4 bytes, got strides {target.strides}"
         )

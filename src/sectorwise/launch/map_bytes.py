@@ -1,7 +1,7 @@
 """Turns a tensor map into the 128 bytes that the driver makes of it, and such bytes back into what the hardware reads.
 
 The layout is not documented. It was read from what the driver (580.159, CUDA 13.0) makes of 200 maps that differ in one
-thing each; `tests/launch/maps.json` has them.
+thing each; `tests/launch/tensor_maps.json` has them.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ _MOST_STEP = 8
 _MOST_STRIDE_BYTES = 1 << 40
 _MOST_ELEMENTS = 1 << 32
 _UNIT_BYTES = 16
+_FEWEST_INTERLEAVED = 3
 
 
 def make_tensor_map(
@@ -77,9 +78,10 @@ def find_map_trouble(made: TensorMapArgument) -> tuple[str, str] | None:
         odd = next((number for number in given if not 1 <= number <= most), None)
         if odd is not None:
             return key, f"expected numbers from 1 to {most:,}, got {odd:,}"
+    unit = max(_UNIT_BYTES, made.interleave_bytes)
     for stride in made.strides_bytes:
-        if stride % _UNIT_BYTES or not 0 < stride < _MOST_STRIDE_BYTES:
-            return "strides", f"expected multiples of {_UNIT_BYTES} bytes below 2^40, got {stride:,}"
+        if stride % unit or not 0 < stride < _MOST_STRIDE_BYTES:
+            return "strides", f"expected multiples of {unit} bytes below 2^40, got {stride:,}"
     return _find_tile_trouble(made, width)
 
 
@@ -91,6 +93,8 @@ def _find_tile_trouble(made: TensorMapArgument, width: int) -> tuple[str, str] |
     ):
         if size not in known:
             return key, f"expected one of {', '.join(map(str, known))} bytes, got {size}"
+    if made.interleave_bytes and len(made.shape) < _FEWEST_INTERLEAVED:
+        return "interleave", f"expected {_FEWEST_INTERLEAVED} axes or more, got {len(made.shape)}"
     row_bytes = made.box[0] * width
     if not made.interleave_bytes and row_bytes % _UNIT_BYTES:
         return "box", f"expected rows of a multiple of {_UNIT_BYTES} bytes, got {row_bytes}"
@@ -110,11 +114,15 @@ def parse_options(cursor: Cursor, scope: Scope) -> tuple[dict[str, tuple[int, ..
     lists: dict[str, tuple[int, ...]] = {}
     sizes: dict[str, int] = {}
     fill = "zeros"
+    given: set[str] = set()
     while cursor.accept(","):
         token = cursor.take()
         key = token.text
         if key not in KEYS:
             raise cursor.error(f"expected one of {', '.join(KEYS)}, got {token}", token)
+        if key in given:
+            raise cursor.error(f"expected {key} once", token)
+        given.add(key)
         cursor.expect("=", f"'=' after {key}")
         match key:
             case "fill":

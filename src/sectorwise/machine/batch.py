@@ -47,7 +47,8 @@ class Tally:
     `unknown_conditions` branches whose condition was not known, `regions` what depends on doubtful branches
     (`doubtful_branches`: all that was uncertain about the conditions of each). `work` counts instructions that frames
     have run, `lengths` [blocks] those of each block's warps (NaN: none yet; None: too many to keep). `bulk` maps copies
-    of tiles and whole ranges to how many arrived, and how many sectors they moved.
+    of tiles and whole ranges to how many arrived, and how many sectors they moved; `products` maps products of
+    warpgroups to all that was uncertain about the way to them.
     """
 
     program: Program
@@ -68,6 +69,7 @@ class Tally:
     work: int = 0
     lengths: npt.NDArray[np.float64] | None = None
     bulk: dict[int, tuple[int, int]] = field(default_factory=dict)
+    products: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

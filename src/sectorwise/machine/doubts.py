@@ -95,6 +95,8 @@ def spread_doubts(tally: Tally) -> None:
         region = _region_of(tally, branch)
         for index in () if region is None else region.inside & tally.counters.keys():
             tally.counters[index].doubts |= flags
+        for index in () if region is None else region.inside & tally.products.keys():
+            tally.products[index] |= flags
 
 
 def _region_of(tally: Tally, index: int) -> Region | None:

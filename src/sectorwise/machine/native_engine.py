@@ -153,6 +153,8 @@ def _run(
     for index, counter in tally.counters.items():
         counter.executed = int(tally.issued[index])
         counter.doubts |= plan.doubts.get(index, KNOWN) | undefined.get(index, KNOWN)
+    for index in {*plan.doubts, *undefined} - tally.counters.keys():
+        tally.products[index] = plan.doubts.get(index, KNOWN) | undefined.get(index, KNOWN)
     return make_execution(tally, bound.launch.blocks_total, sampling)
 
 

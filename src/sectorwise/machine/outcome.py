@@ -34,7 +34,7 @@ def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) 
         # As the profiler, which lists no instruction whose lanes were predicated off in every warp that issued it.
         if counter.lanes or counter.unknown or counter.sums.any()
     )
-    products = list_product_sites(kernel, tally.issued, is_sampled=sampling is not None)
+    products = list_product_sites(kernel, tally.issued, tally.products, is_sampled=sampling is not None)
     sites = tuple(sorted((*sites, *products), key=lambda site: site.instruction))
     said = dict(tally.limitations)
     for index, (copies, sectors) in tally.bulk.items():

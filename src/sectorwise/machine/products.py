@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Final
 from sectorwise.binary.ir import Handle
 from sectorwise.counting.request import Access, Operation, Space
 from sectorwise.machine.execution import Certainty, Site
+from sectorwise.machine.sites import judge_doubts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     import numpy.typing as npt
 
@@ -30,8 +33,13 @@ _PASS_BYTES: Final = 128
 _WARPS: Final = 4
 
 
-def list_product_sites(kernel: Kernel, issued: npt.NDArray[np.int64], *, is_sampled: bool) -> list[Site]:
-    """The sites of the products that warps issued; `issued` is how often, by index of the instruction."""
+def list_product_sites(
+    kernel: Kernel, issued: npt.NDArray[np.int64], doubts: Mapping[int, int], *, is_sampled: bool
+) -> list[Site]:
+    """The sites of the products that warps issued.
+
+    `issued` is how often, `doubts` all that was uncertain about the way there, by index of the instruction.
+    """
     found = []
     for instruction in kernel.instructions:
         executed = int(issued[instruction.index])
@@ -39,9 +47,11 @@ def list_product_sites(kernel: Kernel, issued: npt.NDArray[np.int64], *, is_samp
         if not executed or access is None:
             continue
         passes = executed * count_operand_bytes(instruction) // (_WARPS * _PASS_BYTES)
-        certainty = Certainty.SAMPLED if is_sampled else Certainty.EXACT
-        if instruction.has("SP"):  # not measured
+        certainty = judge_doubts(doubts.get(instruction.index, 0))
+        if certainty is Certainty.EXACT and instruction.has("SP"):  # not measured
             certainty = Certainty.MODELLED
+        elif is_sampled:
+            certainty = Certainty.SAMPLED
         found.append(Site(instruction.index, access, executed, 32 * executed, 0, 0, 0, passes, passes, 0, 0, certainty))
     return found
 

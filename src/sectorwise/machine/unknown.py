@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sectorwise.machine.effects import destinations, slot_number
+from sectorwise.machine.products import PRODUCTS
 from sectorwise.machine.sites import record_silent
 from sectorwise.machine.taint import UNKNOWN_LEVEL
 
@@ -22,6 +23,8 @@ def skip_unknown_step(tally: Tally, port: NumpyPort, step: Step) -> None:
     """Marks all that the instruction would have written as unknown; its memory access, if any, is not counted."""
     index = step.instruction.index
     mark_results_unknown(tally, port.window, step, port.mask, step.unknown_because)
+    if step.instruction.opcode in PRODUCTS:
+        tally.products[index] = tally.products.get(index, 0) | port.way
     if step.access is not None:
         counter = port.counters[index]
         counter.unknown = True

@@ -12,6 +12,7 @@ from sectorwise.machine.encounters import COLLIDED, UNWRITTEN
 from sectorwise.machine.native.flow import steps_of
 from sectorwise.machine.native.relevance import Guard, guard_of
 from sectorwise.machine.native.unsupported import UnsupportedError
+from sectorwise.machine.products import PRODUCTS
 from sectorwise.machine.taint import INEXACT, ORDERED
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def find_met_doubts(flow: Flow, reach: Reach, met: Mapping[int, int]) -> dict[in
 
 def _find_touched(flow: Flow, decisions: set[int]) -> set[int]:
     """Memory instructions among doubtful decisions, and those that lie behind a doubtful branch."""
-    touched = {index for index in decisions if flow.step_at(index).access is not None}
+    touched = {index for index in decisions if _is_counted(flow.step_at(index))}
     waiting = [
         successor
         for start, block in flow.blocks.items()
@@ -88,9 +89,14 @@ def _find_touched(flow: Flow, decisions: set[int]) -> set[int]:
         start = waiting.pop()
         if start not in seen:
             seen.add(start)
-            touched.update(step.instruction.index for step in flow.blocks[start].steps if step.access is not None)
+            touched.update(step.instruction.index for step in flow.blocks[start].steps if _is_counted(step))
             waiting.extend(flow.leads[start])
     return touched
+
+
+def _is_counted(step: Step) -> bool:
+    """Whether an instruction is a site of its own: it accesses memory, or tensor cores do for it."""
+    return step.access is not None or step.instruction.opcode in PRODUCTS
 
 
 def _find_decisions(flow: Flow, reach: Reach, source: Source) -> set[int]:
