@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _BRANCHES = frozenset({"BRA", "JMP", "BRX", "BRXU", "JMX", "JMXU"})
 _WAITS = frozenset({"BAR", "B2R"})
+_COPIES = frozenset({"UBLKCP", "UBLKRED", "UTMALDG", "UTMASTG", "UTMAREDG", "STAS"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def _is_open(flow: Flow, instruction: Instruction) -> bool:
     """Whether more than the warp's own registers hangs on whether this is issued."""
     if instruction.opcode == "CALL":
         return flow.blocks[flow.block_of[instruction.index]].callee is None
-    return instruction.opcode in _WAITS or instruction.opcode in ("EXIT", "KILL", "BPT")
+    return instruction.opcode in _WAITS | _COPIES or instruction.opcode in ("EXIT", "KILL", "BPT")
 
 
 def _passes_memory(kernel: Kernel, inside: list[Instruction]) -> bool:
