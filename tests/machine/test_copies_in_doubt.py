@@ -9,25 +9,29 @@ from sectorwise.machine.execution import Certainty
 from tests.machine.launching import run
 
 SOURCE = r"""
-__device__ void copy(int* to, const int* from, bool asked) {
+__device__ void copy(int* to, const int* from, bool asked, int bytes = 512) {
   if (threadIdx.x == 0 && asked) {
     unsigned place = (unsigned)__cvta_generic_to_shared(from);
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 512;" :: "l"(to), "r"(place) : "memory");
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
+                 :: "l"(to), "r"(place), "r"(bytes) : "memory");
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
   }
 }
-__device__ void scatter(int* table, float* out, bool asked) {
+__device__ void scatter(int* table, float* out, bool asked, int bytes = 512) {
   __shared__ __align__(128) int held[128];
   held[threadIdx.x] = 3 * threadIdx.x;
   asm volatile("fence.proxy.async.shared::cta;");
   __syncthreads();
-  copy(table, held, asked);
+  copy(table, held, asked, bytes);
   __syncthreads();
   if (threadIdx.x >= 32) out[table[threadIdx.x] & 1023] = 1;
 }
 extern "C" __global__ void given(int* table, float* out, float x) { scatter(table, out, x > 1); }
 extern "C" __global__ void estimated(int* table, float* out, float x) { scatter(table, out, __expf(x) > 3); }
+extern "C" __global__ void measured(int* table, float* out, float x) {
+  scatter(table, out, true, ((int)(__expf(x) * 3) & 1) * 512);
+}
 """
 
 
@@ -38,6 +42,7 @@ extern "C" __global__ void estimated(int* table, float* out, float x) { scatter(
         ("given", 0.5, Certainty.EXACT, 3),
         ("estimated", 1.5, Certainty.ASSUMED, 36),
         ("estimated", 0.5, Certainty.ASSUMED, 3),
+        ("measured", 1.5, Certainty.ASSUMED, 36),
     ],
 )
 def test_where_lanes_store_by_what_was_copied(kernel: str, x: float, certainty: Certainty, sectors: int) -> None:

@@ -17,10 +17,11 @@ from sectorwise.machine.arrivals import Arrivals
 from sectorwise.machine.bulk_rows import (
     barrier_words,
     complete,
+    doubt_places,
     following,
-    is_unknown,
     judge_copied,
     name_places,
+    note_doubt,
     note_pieces,
     release,
     row_places,
@@ -69,19 +70,21 @@ def run_bulk_copy(batch: Batch, frame: Frame, window: Window, instruction: Instr
         batch.tally.limitations[instruction.index, f"{instruction.text}: this form is not known"] = None
         return behind
     ways = tuple(name for name in instruction.modifiers if name in ("S", "G"))
-    if ways not in (("S", "G"), ("G", "S"), ("S", "S")) or is_unknown(window, ways, places, size):
+    doubt = doubt_places(window, ways, places, size)
+    if ways not in (("S", "G"), ("G", "S"), ("S", "S")) or doubt & UNKNOWN:
         because = f"{instruction.text}: what is copied where is not known"
         batch.tally.limitations[instruction.index, because] = None
         if ways[:1] == ("S",) and register_slot(following(places[0])) not in window.taints:
             waiting = row_words(frame, window, following(places[0]))
             release(batch, frame, instruction, taken != 0, waiting)
         return behind
+    note_doubt(batch, instruction, doubt)
     packed = row_words(frame, window, size)
     sizes = (packed & _SIZE_UNITS) * _UNIT_BYTES
     target, source = (row_places(frame, window, way, place) for way, place in zip(ways, places, strict=True))
     barrier: Longs | None = row_words(frame, window, following(places[0])) if ways[0] == "S" else None
     if not instruction.has("MULTICAST"):
-        _copy(batch, frame, instruction, taken != 0, ways, target, source, sizes)
+        _copy(batch, frame, instruction, taken != 0, ways, (target, source), sizes, doubt)
         complete(batch, frame, instruction, taken != 0, barrier, sizes)
         return behind
     for rank in range(_RANKS):
@@ -89,7 +92,7 @@ def run_bulk_copy(batch: Batch, frame: Frame, window: Window, instruction: Instr
         issuing = (taken != 0) & (packed >> (16 + rank) & 1 != 0)
         if issuing.any() and barrier is not None:
             there, told = (rank * WINDOW_BYTES + each % WINDOW_BYTES for each in (target, barrier))
-            _copy(batch, frame, instruction, issuing, ways, there, source, sizes)
+            _copy(batch, frame, instruction, issuing, ways, (there, source), sizes, doubt)
             complete(batch, frame, instruction, issuing, told, sizes)
     return behind
 
@@ -156,11 +159,12 @@ def _copy(
     instruction: Instruction,
     issuing: Lanes,
     ways: tuple[str, ...],
-    target: Longs,
-    source: Longs,
+    places: tuple[Longs, Longs],
     sizes: Longs,
+    doubt: int,
 ) -> None:
-    """16 bytes a lane at a time; sums into global memory are not made: what they leave there is not known."""
+    """From the second of `places` to the first, 16 bytes a lane at a time; sums into global memory are not made: what they leave there is not known."""
+    target, source = places
     spaces = tuple(Space.SHARED if way == "S" else Space.GLOBAL for way in ways)
     _count(batch, instruction, issuing, ways, target, source, sizes)
     lane = np.arange(32) * _UNIT_BYTES
@@ -175,4 +179,4 @@ def _copy(
             batch.tally.origins.setdefault(instruction.index, "sums of whole ranges are not computed")
             stain_words(written, _UNIT_BYTES, active, frame.warps, UNKNOWN)
         else:
-            write_words(written, _UNIT_BYTES, words, active, frame.warps, judge_copied(batch, frame, taint))
+            write_words(written, _UNIT_BYTES, words, active, frame.warps, judge_copied(batch, frame, taint, doubt))

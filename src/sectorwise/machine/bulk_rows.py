@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +18,8 @@ from sectorwise.machine.program import register_slot
 from sectorwise.machine.taint import INEXACT, UNKNOWN, collect, join, level_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy.typing as npt
 
     from sectorwise.binary.ir import Instruction
@@ -53,19 +57,28 @@ def row_places(frame: Frame, window: Window, way: str, register: Register) -> Lo
     return low if way == "S" else low | row_words(frame, window, register, 1) << 32
 
 
-def is_unknown(window: Window, ways: tuple[str, ...], places: tuple[Register, ...], size: Register) -> bool:
-    """Whether the size, or a place of these ways (`S` for a word, `G` for a pair), is not known."""
-    level = window.taints.get(register_slot(size))
-    for way, register in zip(ways, places, strict=False):
-        level = join(level, window.taints.get(register_slot(register)))
-        if way == "G":
-            level = join(level, window.taints.get(register_slot(register) + 1))
-    return bool(collect(level, None) & UNKNOWN)
+def doubt_places(window: Window, ways: tuple[str, ...], places: tuple[Register, ...], size: Register) -> int:
+    """What is uncertain of the size and of places of these ways (`S` for a word, `G` for a pair)."""
+    named = [size, *places, *(following(place) for way, place in zip(ways, places, strict=False) if way == "G")]
+    return doubt_registers(window, named)
 
 
-def judge_copied(batch: Batch, frame: Frame, level: Levels | None) -> Levels | None:
-    """How sure what is copied is: whether it is copied at all is no surer than the way here, as for stores."""
-    way = way_of(batch, frame)
+def doubt_registers(window: Window, named: Iterable[Register]) -> int:
+    """What is uncertain of registers: flags of `taint`."""
+    doubts = (collect(window.taints.get(register_slot(each)), None) for each in named)
+    return functools.reduce(operator.or_, doubts, 0)
+
+
+def note_doubt(batch: Batch, instruction: Instruction, doubt: int) -> None:
+    """Says where a copy goes by estimates: what it might have written elsewhere is not known."""
+    if doubt:
+        said = f"{instruction.text}: what is copied where hangs on values that are estimates"
+        batch.tally.limitations[instruction.index, said] = None
+
+
+def judge_copied(batch: Batch, frame: Frame, level: Levels | None, doubt: int = 0) -> Levels | None:
+    """How sure what is copied is: no surer than the way here, as for stores, nor than its places and size (`doubt`)."""
+    way = way_of(batch, frame) | doubt
     return join(level, level_of((way & ~UNKNOWN) or INEXACT)) if way else level
 
 

@@ -17,19 +17,20 @@ from sectorwise.counting.request import Space
 from sectorwise.launch.map_bytes import MAP_BYTES, decode_map
 from sectorwise.machine.bulk_rows import (
     complete,
+    doubt_places,
+    doubt_registers,
     following,
-    is_unknown,
     judge_copied,
     name_places,
+    note_doubt,
     note_pieces,
     release,
     row_places,
     row_words,
 )
 from sectorwise.machine.memory import WINDOW_BYTES, Request, resolve
-from sectorwise.machine.program import register_slot
 from sectorwise.machine.storage import empty_shadow, read_words, stain_words, write_words
-from sectorwise.machine.taint import UNKNOWN, collect
+from sectorwise.machine.taint import UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,13 +59,15 @@ _SPREAD_BYTES = 64
 class _Tiles:
     """Tiles of one map, one for each row of `issuing`.
 
-    `corners` [rows, axes] are in elements, `places` [rows] first bytes in the shared window.
+    `corners` [rows, axes] are in elements, `places` [rows] first bytes in the shared window, `doubt` what is uncertain
+    of them: flags of `taint`.
     """
 
     tensor: TensorMap
     issuing: Lanes
     corners: Longs
     places: Longs
+    doubt: int
 
 
 def copy_tile(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> None:
@@ -106,8 +109,10 @@ def _find_tiles(
     first = 2 if instruction.opcode == "UTMALDG" else 1
     named = [Register(places[0].index + step, places[0].uniform) for step in range(first + axes)]
     named += [places[1], following(places[1])]
-    if any(collect(window.taints.get(register_slot(each)), None) & UNKNOWN for each in named):
+    doubt = doubt_registers(window, named)
+    if doubt & UNKNOWN:
         return None
+    note_doubt(batch, instruction, doubt)
     corners = np.stack([row_words(frame, window, each) for each in named[first : first + axes]], axis=1)
     corners = corners.astype(np.uint32).view(np.int32).astype(np.int64)
     starts = row_words(frame, window, places[0])
@@ -117,7 +122,7 @@ def _find_tiles(
         tensor = decode_map(data)
         if tensor is None or len(tensor.shape) != axes or not tensor.is_plain:
             return None
-        found.append(_Tiles(tensor, rows, corners, starts))
+        found.append(_Tiles(tensor, rows, corners, starts, doubt))
     return found or None
 
 
@@ -158,7 +163,7 @@ def _load(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles, p
         ]
         given = Request(instruction, Space.SHARED, frame.rows, frame.warps, active)
         written = resolve(batch.memory, tensor.swizzle(places[:, None] + offsets), unit, given)
-        write_words(written, unit, words, active, frame.warps, judge_copied(batch, frame, taint))
+        write_words(written, unit, words, active, frame.warps, judge_copied(batch, frame, taint, tiles.doubt))
 
 
 def _store(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles) -> None:
@@ -177,7 +182,7 @@ def _store(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles) 
             batch.tally.origins.setdefault(instruction.index, "sums of tiles are not computed")
             stain_words(written, unit, active, frame.warps, UNKNOWN)
         else:
-            write_words(written, unit, words, active, frame.warps, judge_copied(batch, frame, taint))
+            write_words(written, unit, words, active, frame.warps, judge_copied(batch, frame, taint, tiles.doubt))
 
 
 def _count(batch: Batch, instruction: Instruction, tiles: _Tiles, places: Longs, issuing: Lanes) -> None:
@@ -254,7 +259,7 @@ def _stain_unknown(batch: Batch, frame: Frame, window: Window, instruction: Inst
         return
     batch.tally.origins.setdefault(instruction.index, "what a tensor map names is not known")
     targets = name_places(instruction)[:1]
-    if not targets or is_unknown(window, ("S",), targets, following(targets[0])):
+    if not targets or doubt_places(window, ("S",), targets, following(targets[0])) & UNKNOWN:
         return
     target = targets[0]
     starts, barrier = row_words(frame, window, target), row_words(frame, window, following(target))
