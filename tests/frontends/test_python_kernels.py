@@ -18,6 +18,7 @@ from sectorwise.frontends.ptx import correct_lines
 from sectorwise.frontends.python_file import find_kernel_object
 from sectorwise.launch.notation import parse_launch
 from sectorwise.machine.execution import Certainty
+from sectorwise.report import terminal
 
 if TYPE_CHECKING:
     from sectorwise.analysis.data import Analysis
@@ -185,6 +186,7 @@ def test_configurations_of_an_autotuned_kernel() -> None:
     assert [kernel.launch.block for kernel in analysis.kernels] == [(32, 1, 1), (64, 1, 1), (128, 1, 1)]
     assert [_sectors(analysis, place) for place in range(3)] == [{"load": 512, "store": 512}] * 3
     assert len({kernel.cubin for kernel in analysis.kernels}) == 3
+    assert "All have the grid" not in terminal.render(analysis)
     alone = analyze(_kernel("tuned"), grid=grid, args=args, config=1)
     assert alone.kernels[0].cubin == analysis.kernels[1].cubin
     assert [kernel.case for kernel in alone.kernels] == ["config 1: BLOCK=256, num_warps=2, num_ctas=1, num_stages=3"]
@@ -194,7 +196,8 @@ def test_configurations_of_an_autotuned_kernel() -> None:
         analyze(_kernel("scale"), grid=1, args=args, config=0)
 
 
-def test_launches_in_notation(capsys: pytest.CaptureFixture[str]) -> None:
+def test_launches_in_notation(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     main(["check", f"{KERNELS}::tuned", "--launch", "tuned[(32,)](f32[4096], f32[4096], 4096)", "--config", "0"])
     said = capsys.readouterr().out
     assert "tuned<<<32, 32>>>  config 0: BLOCK=128" in said
@@ -202,7 +205,10 @@ def test_launches_in_notation(capsys: pytest.CaptureFixture[str]) -> None:
     said = capsys.readouterr().out
     assert said.count("── tuned<<<32") == 3
     table = said[said.index("configurations") :]
-    assert [line.split()[0] for line in table.splitlines()[2:5]] == ["0", "1", "2"]
+    rows = [line.split()[0] for line in table.splitlines()[2:8]]
+    assert rows == ["0", "BLOCK=128,", "1", "BLOCK=256,", "2", "BLOCK=1024,"]
+    assert "num_stages" not in table  # all have the same
+    assert "All have the grid of the launch" in table
 
 
 @pytest.mark.parametrize(
