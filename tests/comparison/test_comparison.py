@@ -65,6 +65,20 @@ def test_shares_add_up_to_one_and_name_the_cause() -> None:
     assert words["roofline bound"] == (TILE.roofline.bound, PADDED.roofline.bound)
 
 
+def test_what_goes_wrong_is_a_number_that_changes(tmp_path: Path) -> None:
+    source = tmp_path / "copy.cu"
+    source.write_text(
+        'extern "C" __global__ void copy(const float* in, float* out) {\n'
+        "  int i = blockIdx.x * 64 + threadIdx.x;\n"
+        "  out[i] = in[i];\n"
+        "}\n",
+        encoding="utf-8",
+    )
+    whole, short = (analyze(source, f"copy<<<4, 64>>>(f32[{count}], f32[256])") for count in (256, 192))
+    (change,) = compare_analyses(whole, short).kernels
+    assert NumberChange("lanes with a wrong access", "", 0, 64) in change.numbers
+
+
 def test_what_holds_up_differently_is_a_cause_each() -> None:
     paces = [cause for cause in compare(NAIVE, PADDED).causes if cause.cause is Cause.PACE]
     assert {cause.held_up_by for cause in paces} == {NAIVE.time and NAIVE.time.bound, PADDED.time and PADDED.time.bound}

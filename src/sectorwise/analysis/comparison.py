@@ -260,6 +260,7 @@ def _compare_numbers(old: KernelAnalysis, new: KernelAnalysis) -> Iterator[Numbe
 def _list_numbers(kernel: KernelAnalysis) -> Iterator[tuple[str, str, float | None]]:
     totals, held, traffic = kernel.totals, kernel.occupancy, kernel.traffic
     levels = {level.level: level.intensity for level in kernel.roofline.levels}
+    yield "lanes with a wrong access", "", sum(fault.occurrences for fault in kernel.faults)
     yield "occupancy", "%", held.theoretical_pct
     yield "blocks an SM", "", held.blocks_per_sm
     yield "registers a thread", "", kernel.resources.registers_per_thread
