@@ -99,10 +99,10 @@ def test_answers_are_read_as_people_write_them() -> None:
         Given(32, "B"), Given(4, "KiB"), Given(0.0625), Given(12.5, "%"), Given(1024),
     )  # fmt: skip
     assert read_answers("- 16 sectors s 64*2 FLOP/byte") == (None, Given(16), None, Given(128))
-    with pytest.raises(ArgumentError, match=r"expected numbers with spaces between, such as 32 6\.25, got 'many'"):
+    with pytest.raises(ArgumentError, match=r"expected one number or more, such as 32 6\.25, got 'many'"):
         read_answers("many")
     for text in ("inf", "32 nan", "1e400", "1/0", "1,5", "9^9^9^9", "1.2.3", "32 bananas", "%", "-1^0.5"):
-        with pytest.raises(ArgumentError, match="expected numbers"):
+        with pytest.raises(ArgumentError, match="expected one number or more"):
             read_answers(text)
     assert "no: 4, not 1e+99." in str(ask("coalescing").grade(1e99, 32, 12.5))
     with pytest.raises(ArgumentError, match="asks for 3 numbers, or 4 with what follows; 1 were given"):

@@ -135,7 +135,8 @@ def _find_crossovers(weight: Weight, ways: Sequence[Mapping], device: DeviceSpec
 
 def _describe(way: Mapping) -> str:
     """Lane stride, the weight's sectors, instructions, and threads against those that the memory needs."""
-    lanes = f"lanes {way.lane_stride_bytes:,} B apart, {way.weight_sectors:.4g} sectors a load of W"
+    sectors = f"{way.weight_sectors:.4g} {'sector' if way.weight_sectors == 1 else 'sectors'}"
+    lanes = f"lanes {way.lane_stride_bytes:,} B apart, {sectors} a load of W"
     threads = f"{way.cost.threads:,} threads of {way.threads_needed:,} needed"
     if way.rounds > 1:
         threads += f"; {way.at_once} vectors at once, so that W is read {way.rounds} times"

@@ -110,6 +110,7 @@ def ask_swizzles(random: Random) -> Question:
     rows = f"(i%8)*{pitch}+(i/8)*16"
     plain = access(rows, 16, space="shared", operation="matrix_load")
     padded = access(f"(i%8)*{pitch + 16}+(i/8)*16", 16, space="shared", operation="matrix_load")
+    groups = 8 * 4 // max(1, plain.wavefronts // 4) // 4
     swizzled = access("Swizzle<3,4,3>((i%8)*128+(i/8)*16)", 16, space="shared", operation="matrix_load")
     return Question(
         "swizzles",
@@ -120,7 +121,7 @@ def ask_swizzles(random: Random) -> Question:
             Part(
                 "How many wavefronts without padding?",
                 plain.wavefronts,
-                f"Eight rows {pitch} B apart fall into {8 * 4 // max(1, plain.wavefronts // 4) // 4} groups of banks.",
+                f"Eight rows {pitch} B apart fall into {groups} {'group' if groups == 1 else 'groups'} of banks.",
                 (Mistake(1, "Each matrix is a pass of its own: four are the least."),),
             ),
             Part("And with 16 bytes of padding a row?", padded.wavefronts, "Each row starts four banks further on."),

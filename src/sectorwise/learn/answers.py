@@ -90,7 +90,7 @@ def read_answers(text: str) -> tuple[Given | None, ...]:
         match = _ANSWER.match(text, at)
         given = _read_one(*match.groups()) if match else None
         if match is None or given is None or not math.isfinite(given.value):
-            raise ArgumentError(f"expected numbers with spaces between, such as 32 6.25, got {text[at:]!r}")
+            raise ArgumentError(f"expected one number or more, such as 32 6.25, got {text[at:]!r}")
         found.append(given)
         at = match.end()
     return tuple(found)

@@ -201,15 +201,14 @@ def summarise(verification: Verification) -> list[str]:
             lines.append(f"{verdicts[Verdict.DIFFERENT]:,} of {judged:,} {what} differ")
         else:
             lines.append(f"all {judged:,} {what} are equal")
-    for verdict, meaning in (
-        (Verdict.NOISE, "counters that noise disturbs"),
-        (Verdict.INEXACT, "predictions that are not exact"),
-        (Verdict.NOT_PREDICTED, "quantities that could not be predicted"),
-        (Verdict.NOT_COUNTED, "quantities that were not counted"),
+    for verdict, one, several in (
+        (Verdict.NOISE, "counter that noise disturbs differs", "counters that noise disturbs differ"),
+        (Verdict.INEXACT, "prediction that is not exact differs", "predictions that are not exact differ"),
+        (Verdict.NOT_PREDICTED, "quantity that could not be predicted", "quantities that could not be predicted"),
+        (Verdict.NOT_COUNTED, "quantity that was not counted", "quantities that were not counted"),
     ):
         if verdicts[verdict]:
-            differ = " differ" if verdict in {Verdict.NOISE, Verdict.INEXACT} else ""
-            lines.append(f"besides, {verdicts[verdict]:,} {meaning}{differ}")
+            lines.append(f"besides, {verdicts[verdict]:,} {one if verdicts[verdict] == 1 else several}")
     buffers = [output for kernel in verification.kernels for output in kernel.outputs or ()]
     if buffers:
         wrong = sum(output.differing > 0 for output in buffers)
