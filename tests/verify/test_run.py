@@ -247,7 +247,7 @@ def test_buffers_that_are_not_known_are_not_compared(
     assert (result.passes, compared.outputs) == (True, None)
     *reasons, note = compared.notes
     assert reasons == (["HGMMA: its results are unknown"] if doubt == "unknown" else [])
-    words = {"unknown": "not all values are known", "sampled": "a sample of the blocks", "order": "the order in"}
+    words = {"unknown": "not all is known of this launch", "sampled": "a sample of the blocks", "order": "the order in"}
     assert note.startswith("buffers are not compared, since ")
     assert words[doubt] in note
     assert note.split()[-1] in render(result)

@@ -186,7 +186,8 @@ extern "C" __global__ void add_all(int* to, unsigned pitch, unsigned mask, int r
   }
 }
 
-// Places that have nothing to do with each other: a bijection of 32 bits.
+// Places that have nothing to do with each other: a bijection of 32 bits, with the constants that Chris Wellons found
+// (lowbias32 of his hash-prospector, in the public domain).
 __device__ inline unsigned scramble(unsigned i) {
   i = (i ^ i >> 16) * 0x7feb352du;
   i = (i ^ i >> 15) * 0x846ca68bu;

@@ -211,7 +211,7 @@ def _read_result(folder: Path) -> dict[str, Any]:
 def doubt_outputs(kernel: KernelAnalysis) -> str | None:
     """Why what the launch was executed to leave in memory need not be what a GPU leaves; None where it has to be."""
     if kernel.limitations:
-        return "buffers are not compared, since not all values are known"
+        return "buffers are not compared, since not all is known of this launch"
     if kernel.coverage.certainty is Certainty.SAMPLED:
         return "buffers are not compared, since a sample of the blocks was executed"
     if any(site.certainty is Certainty.SCHEDULE_DEPENDENT for site in kernel.sites):
