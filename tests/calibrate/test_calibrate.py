@@ -315,6 +315,14 @@ def test_the_file_is_a_device_with_what_was_measured_over_what_is_known(tmp_path
     assert all("calibrate on NVIDIA H200, driver 13.0" in row.source.title for row in device.latencies)
 
 
+def test_the_file_of_another_gpu_says_what_is_of_which_device(tmp_path: Path) -> None:
+    path = tmp_path / "other.toml"
+    path.write_text(write_device(make_gpu(major=8, minor=0), CONSTANTS))
+    *_, base, borrowed = load_device(str(path)).notes
+    assert base.startswith("what was not measured is that of a")
+    assert borrowed.endswith("are those of h200-sxm")
+
+
 def test_a_gpu_of_unknown_limits_is_refused() -> None:
     with pytest.raises(UnsupportedDeviceError, match=r"compute capability 5\.2"):
         write_device(make_gpu(major=5, minor=2), CONSTANTS)

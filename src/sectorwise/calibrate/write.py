@@ -10,7 +10,7 @@ from sectorwise.device import list_devices, read_device_data
 from sectorwise.errors import UnsupportedDeviceError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from sectorwise.calibrate.driver import Gpu
     from sectorwise.calibrate.fit import Constants
@@ -57,9 +57,20 @@ def write_device(gpu: Gpu, constants: Constants) -> str:
         "caches": _write_caches(constants),
         "pace": _write_pace(constants, _find_pace()),
         "sources": data["sources"] | {SOURCE: {"title": title, "basis": "measured"}},
-        "notes": [*data.get("notes", ()), f"what was not measured is that of {base}"],
+        "notes": [*data.get("notes", ()), *_say_borrowed(base)],
     }
     return write_toml(data)
+
+
+def _say_borrowed(base: str) -> Iterator[str]:
+    """What is not measured here, and of which device it is."""
+    yield f"what was not measured is that of {base}"
+    lenders = [device.id for device in list_devices() if device.memory_timing and device.caches and device.pace]
+    if lenders and base != lenders[0]:
+        yield (
+            f"but launch_ns, same_address_float_ns, write_wait_ns and what only a profiler sees of caches are those of "
+            f"{lenders[0]}"
+        )
 
 
 def _write_timing(constants: Constants, data: Mapping[str, Any]) -> dict[str, Any]:
