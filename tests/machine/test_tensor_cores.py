@@ -133,3 +133,28 @@ def test_waits_for_tensor_memory_end() -> None:
     stores = done.sites_at(find_line(TENSOR_MEMORY, "// from tensor memory"))
     assert sum(site.lanes * site.access.width_bytes for site in stores) == 2 * 128 * 16
     assert done.execution.faults == ()
+
+
+MAYBE = r"""
+__device__ void multiply(float* d) {
+  asm volatile("wgmma.fence.sync.aligned;");
+  asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0, %1, %2, %3}, %4, %4, 1, 1, 1, 0, 0;"
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]) : "l"(1ull));
+  asm volatile("wgmma.commit_group.sync.aligned;");
+  asm volatile("wgmma.wait_group.sync.aligned 0;");
+}
+extern "C" __global__ void maybe(float* out) {
+  float d[4] = {0, 0, 0, 0};
+  multiply(d);
+  if (d[0] > 3) multiply(d);
+  out[threadIdx.x] = d[0] + d[1] + d[2] + d[3];
+}
+"""
+
+
+def test_it_is_told_where_nothing_but_products_hangs_on_what_is_not_known() -> None:
+    done = run(MAYBE, "maybe<<<4, 128>>>(f32[128])", target="sm_90a")
+    products = [site.certainty for site in done.execution.sites if site.access.opcode == "HGMMA"]
+    assert products[0] is Certainty.EXACT
+    assert set(products[1:]) <= {Certainty.ASSUMED}
+    assert any(each.because.startswith("whether lanes go this way is not known") for each in done.execution.limitations)

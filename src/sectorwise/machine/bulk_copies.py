@@ -19,6 +19,7 @@ from sectorwise.machine.bulk_rows import (
     complete,
     following,
     is_unknown,
+    judge_copied,
     name_places,
     note_pieces,
     release,
@@ -108,7 +109,9 @@ def store_async(batch: Batch, frame: Frame, window: Window, instruction: Instruc
     request = Request(instruction, Space.SHARED, frame.rows, frame.warps, lanes)
     pieces = resolve(batch.memory, np.broadcast_to(addresses + place.offset, lanes.shape), width, request)
     words = [np.broadcast_to(window.read(register_slot(source) + k), lanes.shape) for k in range(width // 4)]
-    write_words(pieces, width, [word.astype(np.uint32) for word in words], lanes, frame.warps, None)
+    write_words(
+        pieces, width, [word.astype(np.uint32) for word in words], lanes, frame.warps, judge_copied(batch, frame, None)
+    )
     cells, valid = find_words_at(batch, frame, instruction, barrier, lanes)
     transact(batch, cells, valid, np.full(int(valid.sum()), -width, np.int64))
     return instruction.index + 1
@@ -172,4 +175,4 @@ def _copy(
             batch.tally.origins.setdefault(instruction.index, "sums of whole ranges are not computed")
             stain_words(written, _UNIT_BYTES, active, frame.warps, UNKNOWN)
         else:
-            write_words(written, _UNIT_BYTES, words, active, frame.warps, taint)
+            write_words(written, _UNIT_BYTES, words, active, frame.warps, judge_copied(batch, frame, taint))

@@ -8,11 +8,12 @@ import numpy as np
 
 from sectorwise.binary.ir import Address, Register
 from sectorwise.machine.arrivals import Arrivals, bytes_under_way
+from sectorwise.machine.doubts import way_of
 from sectorwise.machine.frame import of_group
 from sectorwise.machine.lanes import first_lane
 from sectorwise.machine.mbarriers import change_words, find_words, find_words_at
 from sectorwise.machine.program import register_slot
-from sectorwise.machine.taint import UNKNOWN, collect, join
+from sectorwise.machine.taint import INEXACT, UNKNOWN, collect, join, level_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from sectorwise.machine.batch import Batch
     from sectorwise.machine.frame import Frame
     from sectorwise.machine.registers import Window
+    from sectorwise.machine.taint import Levels
 
     Masks = npt.NDArray[np.uint32]
     Lanes = npt.NDArray[np.bool_]
@@ -59,6 +61,12 @@ def is_unknown(window: Window, ways: tuple[str, ...], places: tuple[Register, ..
         if way == "G":
             level = join(level, window.taints.get(register_slot(register) + 1))
     return bool(collect(level, None) & UNKNOWN)
+
+
+def judge_copied(batch: Batch, frame: Frame, level: Levels | None) -> Levels | None:
+    """How sure what is copied is: whether it is copied at all is no surer than the way here, as for stores."""
+    way = way_of(batch, frame)
+    return join(level, level_of((way & ~UNKNOWN) or INEXACT)) if way else level
 
 
 def complete(

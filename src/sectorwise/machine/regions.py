@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.effects import destinations, slot_number
 from sectorwise.machine.forms import access_of
+from sectorwise.machine.products import PRODUCTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,11 +18,15 @@ if TYPE_CHECKING:
 
 _BRANCHES = frozenset({"BRA", "JMP", "BRX", "BRXU", "JMX", "JMXU"})
 _WAITS = frozenset({"BAR", "B2R"})
+_COPIES = frozenset({"UBLKCP", "UBLKRED", "UTMALDG", "UTMASTG", "UTMAREDG", "STAS"})
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The instructions `inside`, by index, the slots that any of them writes, and whether any accesses memory."""
+    """The instructions `inside`, by index, the slots that any of them writes, and whether any accesses memory.
+
+    Tensor cores do so for products of warpgroups.
+    """
 
     inside: frozenset[int]
     writes: frozenset[int]
@@ -45,7 +50,7 @@ def find_region(kernel: Kernel, flow: Flow, index: int) -> Region | None:
     if any(_is_open(flow, instruction) for instruction in inside) or _passes_memory(kernel, inside):
         return None
     writes = frozenset(slot_number(slot) for instruction in inside for slot in destinations(instruction))
-    accesses = any(access_of(instruction) is not None for instruction in inside)
+    accesses = any(access_of(each) is not None or each.opcode in PRODUCTS for each in inside)
     return Region(frozenset(instruction.index for instruction in inside), writes, accesses)
 
 
@@ -73,7 +78,7 @@ def _is_open(flow: Flow, instruction: Instruction) -> bool:
     """Whether more than the warp's own registers hangs on whether this is issued."""
     if instruction.opcode == "CALL":
         return flow.blocks[flow.block_of[instruction.index]].callee is None
-    return instruction.opcode in _WAITS or instruction.opcode in ("EXIT", "KILL", "BPT")
+    return instruction.opcode in _WAITS | _COPIES or instruction.opcode in ("EXIT", "KILL", "BPT")
 
 
 def _passes_memory(kernel: Kernel, inside: list[Instruction]) -> bool:

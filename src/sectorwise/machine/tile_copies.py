@@ -19,6 +19,7 @@ from sectorwise.machine.bulk_rows import (
     complete,
     following,
     is_unknown,
+    judge_copied,
     name_places,
     note_pieces,
     release,
@@ -157,7 +158,7 @@ def _load(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles, p
         ]
         given = Request(instruction, Space.SHARED, frame.rows, frame.warps, active)
         written = resolve(batch.memory, tensor.swizzle(places[:, None] + offsets), unit, given)
-        write_words(written, unit, words, active, frame.warps, taint)
+        write_words(written, unit, words, active, frame.warps, judge_copied(batch, frame, taint))
 
 
 def _store(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles) -> None:
@@ -176,7 +177,7 @@ def _store(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles) 
             batch.tally.origins.setdefault(instruction.index, "sums of tiles are not computed")
             stain_words(written, unit, active, frame.warps, UNKNOWN)
         else:
-            write_words(written, unit, words, active, frame.warps, taint)
+            write_words(written, unit, words, active, frame.warps, judge_copied(batch, frame, taint))
 
 
 def _count(batch: Batch, instruction: Instruction, tiles: _Tiles, places: Longs, issuing: Lanes) -> None:

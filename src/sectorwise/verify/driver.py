@@ -12,8 +12,6 @@ from sectorwise.errors import DeviceRunError
 _LIBRARY: Final = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 _CAPABILITY_MAJOR, _CAPABILITY_MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_* of cuda.h
 _MAX_DYNAMIC_SHARED: Final = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES of cuda.h
-_DYNAMIC_SHARED_BYTES: Final = 16 << 10
-"""So much fits beside static shared memory in the 48 KiB that a block has by default, unless that is above 32 KiB."""
 
 _WAYS: Final = (
     "run verify on a machine with an NVIDIA GPU, or give a report that was made on one: --report profile.ncu-rep"
@@ -97,7 +95,7 @@ def load_function(driver: Driver, module: ctypes.c_void_p, symbol: str, dynamic_
     """A kernel of a loaded module, allowed to take as much dynamic shared memory as its launch asks for."""
     function = ctypes.c_void_p()
     call(driver, "cuModuleGetFunction", ctypes.byref(function), module, symbol.encode())
-    if dynamic_shared_bytes > _DYNAMIC_SHARED_BYTES:
+    if dynamic_shared_bytes:  # what a block may have unasked is 48 KiB, static shared memory included
         call(driver, "cuFuncSetAttribute", function, _MAX_DYNAMIC_SHARED, dynamic_shared_bytes)
     return function
 
