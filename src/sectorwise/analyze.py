@@ -301,6 +301,8 @@ def _explain_launches(path: Path, kernel: str | None) -> str:
 
         calls = sketch_python_launches(outline.text or "")
         none = "" if calls else "no function with @triton.jit or @cuda.jit is seen in it, and "
+        if calls and kernel not in {None, *(call.partition("[")[0] for call in calls)}:
+            none = f"no kernel {kernel!r} is seen in it, and "
         comments = "".join(f"\n  # sectorwise: launch {call}" for call in calls or ("kernel[grid](f32[1024], n=5)",))
         return f"{path}: {none}no launch is known. Give one with --launch, or as a comment in the source:{comments}"
     if outline.text is None and not outline.kernels:

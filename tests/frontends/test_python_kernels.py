@@ -196,6 +196,16 @@ def test_configurations_of_an_autotuned_kernel() -> None:
         analyze(_kernel("scale"), grid=1, args=args, config=0)
 
 
+def test_a_kernel_that_the_file_does_not_have(tmp_path: Path) -> None:
+    path = tmp_path / "one.py"
+    path.write_text("import triton\n@triton.jit\ndef one(x_ptr): pass\n", encoding="utf-8")
+    with pytest.raises(LaunchError, match=r"no kernel 'two' is seen in it, and no launch is known") as caught:
+        analyze(path, kernel="two")
+    assert "launch one[grid](x_ptr)" in str(caught.value)
+    with pytest.raises(LaunchError, match=r"one\.py: no launch is known"):
+        analyze(path, kernel="one")
+
+
 def test_launches_in_notation(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     main(["check", f"{KERNELS}::tuned", "--launch", "tuned[(32,)](f32[4096], f32[4096], 4096)", "--config", "0"])

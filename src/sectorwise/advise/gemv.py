@@ -79,7 +79,7 @@ def advise_gemv(
         raise ArgumentError(f"no mapping fits an SM of {spec.name}: {'; '.join(refused)}")
     shape = ", ".join(f"{extent:,}" for extent in ((n, k) if layout == "NK" else (k, n)))
     return rank(
-        f"y = W x, W [{shape}] ({layout}) {weight.dtype.name}, batch {batch}, on {spec.id}",
+        f"y = W x, W [{shape}] ({layout}) {weight.dtype.name}, x fp32, batch {batch}, on {spec.id}",
         ways,
         reason=_explain,
         detail=_describe,
