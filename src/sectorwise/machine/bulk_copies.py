@@ -163,7 +163,10 @@ def _copy(
     sizes: Longs,
     doubt: int,
 ) -> None:
-    """From the second of `places` to the first, 16 bytes a lane at a time; sums into global memory are not made: what they leave there is not known."""
+    """From the second of `places` to the first, 16 bytes a lane at a time.
+
+    Sums into global memory are not made: what they leave there is not known.
+    """
     target, source = places
     spaces = tuple(Space.SHARED if way == "S" else Space.GLOBAL for way in ways)
     _count(batch, instruction, issuing, ways, target, source, sizes)
