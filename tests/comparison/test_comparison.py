@@ -10,7 +10,9 @@ from sectorwise.analysis.comparison import KernelChange, NumberChange, compare_a
 from sectorwise.analysis.lines import LineCost, list_line_costs, pair_lines
 from sectorwise.analyze import analyze
 from sectorwise.errors import ArgumentError
+from sectorwise.report import comparison as report
 from sectorwise.report.comparison import is_changed, shows_shares, write_share
+from sectorwise.report.page import Page
 from tests.comparison.kernels import analyze_example, find_kernel
 from tests.report.samples import UNKNOWN, make_analysis, make_kernel
 
@@ -75,8 +77,12 @@ def test_what_goes_wrong_is_a_number_that_changes(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     whole, short = (analyze(source, f"copy<<<4, 64>>>(f32[{count}], f32[256])") for count in (256, 192))
-    (change,) = compare_analyses(whole, short).kernels
+    comparison = compare_analyses(whole, short)
+    (change,) = comparison.kernels
     assert NumberChange("lanes with a wrong access", "", 0, 64) in change.numbers
+    said = "64 lanes more have a wrong access: `check` says where; mend them first"
+    assert said in " ".join(report.render(comparison, Page()).split())
+    assert "wrong access: `check`" not in report.render(compare_analyses(short, whole), Page())
 
 
 def test_what_holds_up_differently_is_a_cause_each() -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from sectorwise.analysis.data import Analysis, Device, KernelAnalysis, Launch
 
 SCHEMA: Final = "sectorwise.comparison/1"
+WRONG_ACCESSES: Final = "lanes with a wrong access"
+"""The name of the number that must not grow: what is wrong is not faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +262,7 @@ def _compare_numbers(old: KernelAnalysis, new: KernelAnalysis) -> Iterator[Numbe
 def _list_numbers(kernel: KernelAnalysis) -> Iterator[tuple[str, str, float | None]]:
     totals, held, traffic = kernel.totals, kernel.occupancy, kernel.traffic
     levels = {level.level: level.intensity for level in kernel.roofline.levels}
-    yield "lanes with a wrong access", "", sum(fault.occurrences for fault in kernel.faults)
+    yield WRONG_ACCESSES, "", sum(fault.occurrences for fault in kernel.faults)
     yield "occupancy", "%", held.theoretical_pct
     yield "blocks an SM", "", held.blocks_per_sm
     yield "registers a thread", "", kernel.resources.registers_per_thread

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.analysis.causes import Cause
-from sectorwise.analysis.comparison import NumberChange
+from sectorwise.analysis.comparison import WRONG_ACCESSES, NumberChange
 from sectorwise.report.concurrency import HELD_UP, write_amount, write_time
 from sectorwise.report.json import to_plain, write_document
 from sectorwise.report.page import Page, Role, clip, fold, paint, tidy
@@ -90,6 +90,9 @@ def _write_kernel(change: KernelChange, page: Page) -> Iterator[str]:
     yield paint(page, Role.TITLE, clip(page, title, page.width))
     for line in fold(page, f"  {describe_verdict(change)}"):
         yield paint(page, judge(change), line)
+    if wrong := count_wrong(change):
+        for line in fold(page, f"  {wrong:,} lanes more have a wrong access: `check` says where; mend them first"):
+            yield paint(page, Role.BAD, line)
     yield ""
     yield from _write_causes(change, page)
     yield ""
@@ -112,9 +115,17 @@ def describe_verdict(change: KernelChange) -> str:
     return f"as fast as before: {times}{error}"
 
 
+def count_wrong(change: KernelChange) -> int:
+    """Lanes that access what they must not, after and not before: no such launch is an improvement."""
+    found = (each for each in change.numbers if each.name == WRONG_ACCESSES)
+    return max(0, sum(int((each.after or 0) - (each.before or 0)) for each in found))
+
+
 def judge(change: KernelChange) -> Role:
     """How the change of time is meant."""
     before, after = change.estimate_ns_before, change.estimate_ns_after
+    if count_wrong(change):
+        return Role.QUIET
     if before is None or after is None:
         return Role.UNKNOWN
     return Role.GOOD if after < _FASTER * before else Role.BAD if before < _FASTER * after else Role.QUIET
