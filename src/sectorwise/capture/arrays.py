@@ -33,7 +33,12 @@ def to_host_array(values: object, *_args: object, **_named: object) -> HostArray
     return np.array(values).view(HostArray)
 
 
-def allocate(shape: int | tuple[int, ...], dtype: Any = np.float64, *_args: object, **_named: object) -> HostArray:  # noqa: ANN401
+def allocate(
+    shape: int | tuple[int, ...],
+    dtype: Any = np.float64,  # noqa: ANN401 - whatever NumPy takes for one
+    *_args: object,
+    **_named: object,
+) -> HostArray:
     """An array of zeros: what was not written must not differ from run to run."""
     return np.zeros(shape, dtype).view(HostArray)
 
