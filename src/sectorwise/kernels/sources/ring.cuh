@@ -1,0 +1,58 @@
+// A ring of boxes of a matrix in shared memory, for one warp: a lane asks for boxes by a tensor map, and all read them
+// in the order in which they were asked for. What a warp alone fills and empties needs no barrier of the block.
+#pragma once
+#include "hopper.cuh"
+
+// 16 lines of 128 bytes; 16 bytes of line r lie at their place exclusive-or r % 8 (PTX ISA, swizzle of 128 bytes).
+constexpr int BOX_LINES = 16, BOX_BYTES = 128 * BOX_LINES;
+
+// STAGES boxes from `boxes`, at a multiple of 1,024 bytes, and a barrier of 8 bytes each from `barriers`; the one that is
+// read next, and how often the ring was gone around, in its lowest bit.
+template <int STAGES> struct Ring {
+  unsigned int boxes, barriers;
+  int stage;
+  unsigned int parity;
+
+  // By all lanes; the barriers of the ring are made here.
+  __device__ Ring(unsigned int boxes, unsigned int barriers, int lane)
+      : boxes(boxes), barriers(barriers), stage(0), parity(0) {
+    if (lane == 0) {
+#pragma unroll
+      for (int s = 0; s < STAGES; ++s) make_barrier(barriers + 8 * s, 1);
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncwarp();
+  }
+
+  // By one lane: have the box at byte x and line y come to a stage that nothing is read from any more.
+  __device__ void fetch(int into, const TensorMap& map, int x, int y) const {
+    expect_bytes(barriers + 8 * into, BOX_BYTES);
+    fetch_box(boxes + BOX_BYTES * into, map, x, y, barriers + 8 * into);
+  }
+
+  // Until the next box is there; where it begins.
+  __device__ unsigned int await() const {
+    wait_for(barriers + 8 * stage, parity);
+    return boxes + BOX_BYTES * stage;
+  }
+
+  // The next box is the one behind.
+  __device__ void advance() {
+    if (++stage == STAGES) {
+      stage = 0;
+      parity ^= 1;
+    }
+  }
+};
+
+__device__ uint4 load_shared(unsigned int from) {
+  uint4 held;
+  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(held.x), "=r"(held.y), "=r"(held.z), "=r"(held.w)
+               : "r"(from)
+               : "memory");
+  return held;
+}
+
+// Of the 16 lines of a box those that eight lanes read at once are four apart, so that they meet all banks.
+__device__ int line_of(int group) { return group / 2 + group % 2 * 4; }
