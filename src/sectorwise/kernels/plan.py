@@ -38,7 +38,7 @@ class Numbers:
 class TensorMap:
     """A matrix that is copied in boxes: a `CUtensorMap` of cuda.h, passed by value, that is made at the launch.
 
-    `kind` of its elements is bf16 or f16; `extents` are elements of a line, and lines; `step_bytes` is from line to
+    `kind` of its elements is bf16, f16 or u8; `extents` are elements of a line, and lines; `step_bytes` is from line to
     line; `box` are elements and lines of a box, which has 128 bytes a line in shared memory, swizzled.
     """
 

@@ -1,0 +1,55 @@
+"""Turns a product with weights of eight bits into a launch of blocks that stay, for GPUs that copy by tensor maps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sectorwise.kernels.plan import KernelPlan, Number, Numbers, Pointer, TensorMap, divide_up
+
+if TYPE_CHECKING:
+    from sectorwise.kernels.gemv_plans import Product
+    from sectorwise.kernels.plan import Argument
+
+LINE: Final = 128
+"""Bytes of a row in a box, and so weights of a row."""
+
+TILE: Final = 16
+"""Rows of a box."""
+
+_FORMATS: Final = {"i8": "Int8", "e4m3": "E4m3"}
+
+
+@dataclass(frozen=True, slots=True)
+class RingForm:
+    """Warps a block, stages of a warp's ring, blocks of a cluster, and blocks that an SM has room for."""
+
+    warps: int
+    stages: int
+    cluster: int
+    blocks: int
+
+
+def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelPlan:
+    """The launch of a product in a form: a block an SM, or fewer where there are fewer tiles."""
+    columns = 1 if product.batch <= 8 else 2
+    boxes = divide_up(product.depth, LINE * form.warps * form.cluster)
+    clusters = min(multiprocessors // form.cluster, divide_up(product.rows, TILE))
+    scales: Argument = Pointer("scales") if product.scales else Number(0)
+    extents = product.depth, product.rows
+    arguments: tuple[Argument, ...] = (
+        TensorMap("weights", "u8", extents, product.w[0] if product.rows > 1 else product.depth, (LINE, TILE)),
+        *(Pointer("x"), scales, Pointer("y")),
+        *(Number(product.rows, 4), Number(product.depth, 4), Number(product.x[0]), Number(product.scale_step)),
+        *(Numbers(product.y), Number(product.batch, 4), Number(product.ready, 4)),
+    )
+    sizes = (columns, boxes, form.stages, form.warps, form.cluster, form.blocks)
+    return KernelPlan(
+        "gemv_ring.cu",
+        f"gemv_ring<{_FORMATS[product.weights]}, {product.kind}, {', '.join(map(str, sizes))}>",
+        (clusters * form.cluster, divide_up(product.batch, 8 * columns), 1),
+        (32 * form.warps, 1, 1),
+        arguments,
+        LINE * TILE * form.stages * form.warps,
+        overlaps=True,
+    )

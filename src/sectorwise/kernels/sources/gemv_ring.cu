@@ -1,0 +1,207 @@
+// y [batch, rows] = x [batch, depth] W^T on tensor cores, W [rows, depth] of 8 bits, by blocks that stay.
+//
+// A cluster goes through tiles of 16 rows; its warps share the depth, each with boxes of 128 bytes a row. So the part of
+// x that belongs to a warp's boxes is the same for all tiles: it is read once and stays in registers. Of the order of the
+// depth in a box, and of its rows, only that matters that W and x, W and y agree.
+#include "ring.cuh"
+
+struct Output {
+  int64 batch_step, row_step;
+};
+
+// (word & mask) | bits in one instruction, which the compiler makes two of where both are constants.
+__device__ unsigned int keep_and_set(unsigned int word, unsigned int mask, unsigned int bits) {
+  unsigned int made;
+  asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(made) : "r"(word), "r"(mask), "r"(bits));
+  return made;
+}
+
+// How a word of four weights becomes two pairs of T, and how four elements of x as they lie become those that belong to
+// them.
+template <typename T> struct Int8 {
+  // Bytes 0 and 2, then 1 and 3. 0x6400 + b is 1024 + b as f16: bytes of either sign are shifted by 128 first.
+  static __device__ void decode(unsigned int word, unsigned int (&pairs)[2]) {
+    if constexpr (IS_F16<T>) {
+      unsigned int shifted = word ^ 0x80808080u;
+      pairs[0] = keep_and_set(shifted, 0x00ff00ffu, 0x64006400u);
+      pairs[1] = keep_and_set(shifted >> 8, 0x00ff00ffu, 0x64006400u);
+      asm("sub.f16x2 %0, %0, %1;" : "+r"(pairs[0]) : "r"(0x64806480u));
+      asm("sub.f16x2 %0, %0, %1;" : "+r"(pairs[1]) : "r"(0x64806480u));
+    } else {
+      // Bits 0 to 6 beside 128 are 128 + b, exact; bit 7 beside -128 makes -256 of it. Their sum is the number.
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        unsigned int both = word >> 8 * i;
+        unsigned int low = keep_and_set(both, 0x007f007fu, 0x43004300u);
+        unsigned int high = keep_and_set(both, 0x00800080u, 0xc300c300u);
+        asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(pairs[i]) : "r"(low), "r"(0x3f803f80u), "r"(high));
+      }
+    }
+  }
+  static __device__ void arrange(unsigned int& first, unsigned int& second) {
+    unsigned int even = __byte_perm(first, second, 0x5410), odd = __byte_perm(first, second, 0x7632);
+    first = even;
+    second = odd;
+  }
+};
+
+template <typename T> struct E4m3 {
+  // As f16 by the instruction of compute capability 8.9, exact; bf16 takes it on, exact as well.
+  static __device__ void decode(unsigned int word, unsigned int (&pairs)[2]) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pairs[i]) : "h"((unsigned short)(word >> 16 * i)));
+      if constexpr (!IS_F16<T>) {
+        float2 values = unpack<f16>(pairs[i]);
+        pairs[i] = pair_bf16(values.x, values.y);
+      }
+    }
+  }
+  static __device__ void arrange(unsigned int&, unsigned int&) {}
+};
+
+// Floats of shared memory of a block of the cluster, at the place that has this address here.
+__device__ float load_float(unsigned int place, int block) {
+  float held;
+  asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %1, %2; ld.shared::cluster.f32 %0, [there]; }"
+               : "=f"(held)
+               : "r"(place), "r"(block)
+               : "memory");
+  return held;
+}
+
+// A cluster has tiles of 16 rows, and a warp BOXES boxes of 16 x 128 weights of each, STAGES of them on their way. Inputs
+// are 8 COLUMNS; blockIdx.y counts such groups; inputs beyond the last are the last again. What the warps make of a
+// tile is added while they are at the next one. `ready` is as in gemv_rows.
+template <template <typename> class WEIGHTS, typename T, int COLUMNS, int BOXES, int STAGES, int WARPS, int CLUSTER, int BLOCKS>
+__global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(32 * WARPS, BLOCKS)
+gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* scales, T* y, int rows, int depth,
+          int64 x_row, int64 scale_step, Output output, int batch, int ready) {
+  typedef WEIGHTS<T> W;
+  constexpr int PITCH = 20, PART = 8 * PITCH, SUMS = 128 * COLUMNS;
+  extern __shared__ __align__(1024) unsigned char rings[];
+  __shared__ float partial[2][WARPS][COLUMNS][PART];
+  __shared__ unsigned long long barriers[WARPS * STAGES], added;
+  begin_next();
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = lane / 4, place = lane % 4;
+  int rank = CLUSTER > 1 ? rank_in_cluster() : 0;
+  int first = blockIdx.x / CLUSTER, step = gridDim.x / CLUSTER, tiles = (rows + 15) / 16;
+  int begin = 128 * (rank * WARPS + warp);
+  constexpr int APART = 128 * CLUSTER * WARPS;
+  if (CLUSTER == 1 && threadIdx.x == 0) make_barrier(address_of(&added), WARPS);
+  Ring<STAGES> ring(address_of(rings) + BOX_BYTES * STAGES * warp, address_of(barriers) + 8 * STAGES * warp, lane);
+  if (CLUSTER == 1) __syncthreads();
+  int next_tile = first, next_box = 0;
+  auto fetch_next = [&](int into) {
+    if (next_tile < tiles) {
+      if (lane == 0) ring.fetch(into, weights, begin + APART * next_box, 16 * next_tile);
+      if (++next_box == BOXES) {
+        next_box = 0;
+        next_tile += step;
+      }
+    }
+  };
+  if (!ready) await_previous();
+#pragma unroll
+  for (int s = 0; s < STAGES; ++s) fetch_next(s);
+  await_previous();
+  unsigned int given[BOXES][2][COLUMNS][8];
+#pragma unroll
+  for (int box = 0; box < BOXES; ++box)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int c = 0; c < COLUMNS; ++c) {
+        int at = begin + APART * box + 64 * half + 16 * place;
+        int input = min((int)blockIdx.y * (8 * COLUMNS) + 8 * c + group, batch - 1);
+        const uint4* from = reinterpret_cast<const uint4*>(x + input * x_row + min(at, depth - 16));
+        unsigned int(&held)[8] = given[box][half][c];
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          uint4 line = from[i];
+          if (at >= depth) line = make_uint4(0, 0, 0, 0);
+          held[4 * i] = line.x, held[4 * i + 1] = line.y, held[4 * i + 2] = line.z, held[4 * i + 3] = line.w;
+        }
+      }
+#pragma unroll
+  for (int box = 0; box < BOXES; ++box)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+      for (int c = 0; c < COLUMNS; ++c)
+#pragma unroll
+        for (int i = 0; i < 8; i += 2) W::arrange(given[box][half][c][i], given[box][half][c][i + 1]);
+  int line = line_of(group);
+  unsigned int cell = 128 * line + 16 * (place ^ line);
+  auto add_up = [&](int tile, int turn) {
+    for (int number = rank * (32 * WARPS) + threadIdx.x; number < SUMS; number += CLUSTER * 32 * WARPS) {
+      int row = number % 16, input = number / 32 % 4 + number / 16 % 2 * 4, part = number / 128;
+      int to_row = 16 * tile + row, to = (int)blockIdx.y * (8 * COLUMNS) + 8 * part + input;
+      if (to_row >= rows || to >= batch) continue;
+      float sum = 0;
+      const float* from = &partial[turn][0][part][input * PITCH + row];
+#pragma unroll
+      for (int block = 0; block < CLUSTER; ++block)
+#pragma unroll
+        for (int w = 0; w < WARPS; ++w)
+          sum += CLUSTER > 1 ? load_float(address_of(from + w * COLUMNS * PART), block) : from[w * COLUMNS * PART];
+      if (scales != nullptr) sum *= scales[to_row * scale_step];
+      y[to * output.batch_step + to_row * output.row_step] = round_to<T>(sum);
+    }
+  };
+  auto arrive = [&]() {
+    if constexpr (CLUSTER > 1) {
+      asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+    } else {
+      __syncwarp();
+      if (lane == 0) asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address_of(&added)) : "memory");
+    }
+  };
+  auto await_sums = [&](int turn) {
+    if constexpr (CLUSTER > 1)
+      asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+    else
+      wait_for(address_of(&added), turn);
+  };
+  int turn = 0;
+  for (int tile = first; tile < tiles; tile += step) {
+    float sums[COLUMNS][2][4] = {};
+#pragma unroll
+    for (int box = 0; box < BOXES; ++box) {
+      unsigned int from = ring.await() + cell;
+      uint4 held[2][2] = {{load_shared(from), load_shared(from + 1024)},
+                          {load_shared(from ^ 64), load_shared((from ^ 64) + 1024)}};
+#pragma unroll
+      for (int half = 0; half < 2; ++half)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          unsigned int top[2], low[2];
+          W::decode(pick(held[half][0], i), top);
+          W::decode(pick(held[half][1], i), low);
+#pragma unroll
+          for (int c = 0; c < COLUMNS; ++c)
+            multiply_add<T>(sums[c][i % 2], top[0], low[0], top[1], low[1], given[box][half][c][2 * i],
+                            given[box][half][c][2 * i + 1]);
+        }
+      __syncwarp();
+      fetch_next(ring.stage);
+      ring.advance();
+    }
+    if (tile != first) {
+      await_sums(turn ^ 1);
+      add_up(tile - step, turn ^ 1);
+    }
+#pragma unroll
+    for (int c = 0; c < COLUMNS; ++c)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        partial[turn][warp][c][(2 * place + i % 2) * PITCH + line + i / 2 * 8] = sums[c][0][i] + sums[c][1][i];
+    arrive();
+    turn ^= 1;
+    if (tile + step >= tiles) {
+      await_sums(turn ^ 1);
+      add_up(tile, turn ^ 1);
+    }
+  }
+  join_cluster<CLUSTER>();
+}
