@@ -60,14 +60,25 @@ template <typename T> struct E4m3 {
   static __device__ void arrange(unsigned int&, unsigned int&) {}
 };
 
-// Floats of shared memory of a block of the cluster, at the place that has this address here.
-__device__ float load_float(unsigned int place, int block) {
-  float held;
-  asm volatile("{ .reg .b32 there; mapa.shared::cluster.u32 there, %1, %2; ld.shared::cluster.f32 %0, [there]; }"
-               : "=f"(held)
-               : "r"(place), "r"(block)
-               : "memory");
-  return held;
+// COUNT floats to shared memory of a block of the cluster, at the place that has this address here, and as many bytes less
+// to wait for at its barrier: what is written is seen by who waits there, without a fence.
+template <int COUNT>
+__device__ void send(unsigned int to, unsigned int barrier, int block, const float* values) {
+  unsigned int there, its;
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(to), "r"(block));
+  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(its) : "r"(barrier), "r"(block));
+  if constexpr (COUNT == 4)
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%2, %3, %4, %5}, [%1];" ::"r"(there),
+                 "r"(its), "f"(values[0]), "f"(values[1]), "f"(values[2]), "f"(values[3])
+                 : "memory");
+  else if constexpr (COUNT == 2)
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%2, %3}, [%1];" ::"r"(there),
+                 "r"(its), "f"(values[0]), "f"(values[1])
+                 : "memory");
+  else
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %2, [%1];" ::"r"(there), "r"(its),
+                 "f"(values[0])
+                 : "memory");
 }
 
 // A cluster has tiles of 16 rows, and a warp BOXES boxes of 16 x 128 weights of each, STAGES of them on their way. Inputs
@@ -78,19 +89,22 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(32 * WARPS, BL
 gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* scales, T* y, int rows, int depth,
           int64 x_row, int64 scale_step, Output output, int batch, int ready) {
   typedef WEIGHTS<T> W;
-  constexpr int PITCH = 20, PART = 8 * PITCH, SUMS = 128 * COLUMNS;
+  constexpr int SHARE = 4 / CLUSTER, PART = 32 * SHARE, TOLD = 4 * CLUSTER * WARPS * COLUMNS * PART;
   extern __shared__ __align__(1024) unsigned char rings[];
-  __shared__ float partial[2][WARPS][COLUMNS][PART];
-  __shared__ unsigned long long barriers[WARPS * STAGES], added;
+  __shared__ __align__(16) float partial[2][CLUSTER * WARPS][COLUMNS][PART];
+  __shared__ unsigned long long barriers[WARPS * STAGES], added[2];
   begin_next();
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = lane / 4, place = lane % 4;
   int rank = CLUSTER > 1 ? rank_in_cluster() : 0;
   int first = blockIdx.x / CLUSTER, step = gridDim.x / CLUSTER, tiles = (rows + 15) / 16;
   int begin = 128 * (rank * WARPS + warp);
   constexpr int APART = 128 * CLUSTER * WARPS;
-  if (CLUSTER == 1 && threadIdx.x == 0) make_barrier(address_of(&added), WARPS);
+  if (threadIdx.x == 0)
+    for (int turn = 0; turn < 2; ++turn) {
+      make_barrier(address_of(&added[turn]), 1);
+      expect_bytes(address_of(&added[turn]), TOLD);
+    }
   Ring<STAGES> ring(address_of(rings) + BOX_BYTES * STAGES * warp, address_of(barriers) + 8 * STAGES * warp, lane);
-  if (CLUSTER == 1) __syncthreads();
   int next_tile = first, next_box = 0;
   auto fetch_next = [&](int into) {
     if (next_tile < tiles) {
@@ -105,6 +119,7 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
 #pragma unroll
   for (int s = 0; s < STAGES; ++s) fetch_next(s);
   await_previous();
+  join_cluster<CLUSTER>();
   unsigned int given[BOXES][2][COLUMNS][8];
 #pragma unroll
   for (int box = 0; box < BOXES; ++box)
@@ -133,38 +148,25 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
         for (int i = 0; i < 8; i += 2) W::arrange(given[box][half][c][i], given[box][half][c][i + 1]);
   int line = line_of(group);
   unsigned int cell = 128 * line + 16 * (place ^ line);
-  auto add_up = [&](int tile, int turn) {
-    for (int number = rank * (32 * WARPS) + threadIdx.x; number < SUMS; number += CLUSTER * 32 * WARPS) {
-      int row = number % 16, input = number / 32 % 4 + number / 16 % 2 * 4, part = number / 128;
-      int to_row = 16 * tile + row, to = (int)blockIdx.y * (8 * COLUMNS) + 8 * part + input;
-      if (to_row >= rows || to >= batch) continue;
+  // Of a tile a block adds SHARE of the four sums that lanes have: both inputs of a row, or one of them.
+  auto add_up = [&](int tile, int number) {
+    unsigned int barrier = address_of(&added[number % 2]);
+    wait_for(barrier, number / 2 % 2);
+    if (threadIdx.x == 0) expect_bytes(barrier, TOLD);
+    for (int at = threadIdx.x; at < COLUMNS * PART; at += 32 * WARPS) {
+      int from = at % PART / SHARE, value = rank * SHARE + at % SHARE, part = at / PART;
+      int row = 16 * tile + line_of(from / 4) + value / 2 * 8;
+      int input = (int)blockIdx.y * (8 * COLUMNS) + 8 * part + from % 4 * 2 + value % 2;
+      if (row >= rows || input >= batch) continue;
       float sum = 0;
-      const float* from = &partial[turn][0][part][input * PITCH + row];
 #pragma unroll
-      for (int block = 0; block < CLUSTER; ++block)
-#pragma unroll
-        for (int w = 0; w < WARPS; ++w)
-          sum += CLUSTER > 1 ? load_float(address_of(from + w * COLUMNS * PART), block) : from[w * COLUMNS * PART];
-      if (scales != nullptr) sum *= scales[to_row * scale_step];
-      y[to * output.batch_step + to_row * output.row_step] = round_to<T>(sum);
+      for (int w = 0; w < CLUSTER * WARPS; ++w) sum += partial[number % 2][w][part][at % PART];
+      if (scales != nullptr) sum *= scales[row * scale_step];
+      y[input * output.batch_step + row * output.row_step] = round_to<T>(sum);
     }
   };
-  auto arrive = [&]() {
-    if constexpr (CLUSTER > 1) {
-      asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-    } else {
-      __syncwarp();
-      if (lane == 0) asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(address_of(&added)) : "memory");
-    }
-  };
-  auto await_sums = [&](int turn) {
-    if constexpr (CLUSTER > 1)
-      asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-    else
-      wait_for(address_of(&added), turn);
-  };
-  int turn = 0;
-  for (int tile = first; tile < tiles; tile += step) {
+  int number = 0;
+  for (int tile = first; tile < tiles; tile += step, ++number) {
     float sums[COLUMNS][2][4] = {};
 #pragma unroll
     for (int box = 0; box < BOXES; ++box) {
@@ -187,21 +189,19 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
       fetch_next(ring.stage);
       ring.advance();
     }
-    if (tile != first) {
-      await_sums(turn ^ 1);
-      add_up(tile - step, turn ^ 1);
-    }
+    if (number) add_up(tile - step, number - 1);
 #pragma unroll
-    for (int c = 0; c < COLUMNS; ++c)
+    for (int c = 0; c < COLUMNS; ++c) {
+      float both[4];
 #pragma unroll
-      for (int i = 0; i < 4; ++i)
-        partial[turn][warp][c][(2 * place + i % 2) * PITCH + line + i / 2 * 8] = sums[c][0][i] + sums[c][1][i];
-    arrive();
-    turn ^= 1;
-    if (tile + step >= tiles) {
-      await_sums(turn ^ 1);
-      add_up(tile, turn ^ 1);
+      for (int i = 0; i < 4; ++i) both[i] = sums[c][0][i] + sums[c][1][i];
+#pragma unroll
+      for (int block = 0; block < CLUSTER; ++block) {
+        const float* to = &partial[number % 2][rank * WARPS + warp][c][SHARE * lane];
+        send<SHARE>(address_of(to), address_of(&added[number % 2]), block, both + SHARE * block);
+      }
     }
   }
+  add_up(first + (number - 1) * step, number - 1);
   join_cluster<CLUSTER>();
 }
