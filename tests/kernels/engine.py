@@ -117,7 +117,7 @@ def bind_plan(plan: KernelPlan, memories: Mapping[str, Array], offsets: Mapping[
                 seen.add(name)
                 memory = memories[name].view(np.uint8).reshape(-1)
                 arguments.append(BufferArgument("u8", memory.size, Contents("array", array=memory), name))
-            case TensorMap(operand=name, kind="u8"):
+            case TensorMap(operand=name, kind="u8" | "bf16" | "f16"):
                 memory = memories[name].view(np.uint8).reshape(-1)
                 arguments.append(map_boxes(argument, memory, offsets.get(name, 0)))
             case TensorMap():

@@ -17,7 +17,7 @@ LINE: Final = 128
 TILE: Final = 16
 """Rows of a box."""
 
-_FORMATS: Final = {"i8": "Int8", "e4m3": "E4m3"}
+_FORMATS: Final = {"i8": ("Int8", "u8", 1), "e4m3": ("E4m3", "u8", 1), "bf16": ("Plain", "bf16", 2), "f16": ("Plain", "f16", 2)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,15 @@ class RingForm:
 
 def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelPlan:
     """The launch of a product in a form: a block an SM, or fewer where there are fewer tiles."""
+    name, kind, item = _FORMATS[product.weights]
+    line = LINE // item
     columns = 1 if product.batch <= 8 else 2
-    boxes = divide_up(product.depth, LINE * form.warps * form.cluster)
+    boxes = divide_up(product.depth, line * form.warps * form.cluster)
     clusters = min(multiprocessors // form.cluster, divide_up(product.rows, TILE))
     scales: Argument = Pointer("scales") if product.scales else Number(0)
     extents = product.depth, product.rows
     arguments: tuple[Argument, ...] = (
-        TensorMap("weights", "u8", extents, product.w[0] if product.rows > 1 else product.depth, (LINE, TILE)),
+        TensorMap("weights", kind, extents, item * (product.w[0] if product.rows > 1 else product.depth), (line, TILE)),
         *(Pointer("x"), scales, Pointer("y")),
         *(Number(product.rows, 4), Number(product.depth, 4), Number(product.x[0]), Number(product.scale_step)),
         *(Numbers(product.y), Number(product.batch, 4), Number(product.ready, 4)),
@@ -46,7 +48,7 @@ def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelP
     sizes = (columns, boxes, form.stages, form.warps, form.cluster, form.blocks)
     return KernelPlan(
         "gemv_ring.cu",
-        f"gemv_ring<{_FORMATS[product.weights]}, {product.kind}, {', '.join(map(str, sizes))}>",
+        f"gemv_ring<{name}, {product.kind}, {', '.join(map(str, sizes))}>",
         (clusters * form.cluster, divide_up(product.batch, 8 * columns), 1),
         (32 * form.warps, 1, 1),
         arguments,

@@ -16,11 +16,22 @@ __device__ unsigned int keep_and_set(unsigned int word, unsigned int mask, unsig
   return made;
 }
 
-// How a word of four weights becomes two pairs of T, and how four elements of x as they lie become those that belong to
-// them.
+// How 16 bytes of COUNT weights become pairs of T, two for each product, and how the elements of x that belong to them,
+// four as they lie, are arranged.
+template <typename T> struct Plain {
+  static constexpr int COUNT = 8;
+  static __device__ void decode(const uint4& held, int product, unsigned int (&pairs)[2]) {
+    pairs[0] = pick(held, 2 * product);
+    pairs[1] = pick(held, 2 * product + 1);
+  }
+  static __device__ void arrange(unsigned int&, unsigned int&) {}
+};
+
 template <typename T> struct Int8 {
+  static constexpr int COUNT = 16;
   // Bytes 0 and 2, then 1 and 3. 0x6400 + b is 1024 + b as f16: bytes of either sign are shifted by 128 first.
-  static __device__ void decode(unsigned int word, unsigned int (&pairs)[2]) {
+  static __device__ void decode(const uint4& held, int product, unsigned int (&pairs)[2]) {
+    unsigned int word = pick(held, product);
     if constexpr (IS_F16<T>) {
       unsigned int shifted = word ^ 0x80808080u;
       pairs[0] = keep_and_set(shifted, 0x00ff00ffu, 0x64006400u);
@@ -46,8 +57,10 @@ template <typename T> struct Int8 {
 };
 
 template <typename T> struct E4m3 {
+  static constexpr int COUNT = 16;
   // As f16 by the instruction of compute capability 8.9, exact; bf16 takes it on, exact as well.
-  static __device__ void decode(unsigned int word, unsigned int (&pairs)[2]) {
+  static __device__ void decode(const uint4& held, int product, unsigned int (&pairs)[2]) {
+    unsigned int word = pick(held, product);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(pairs[i]) : "h"((unsigned short)(word >> 16 * i)));
@@ -89,6 +102,7 @@ __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(32 * WARPS, BL
 gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* scales, T* y, int rows, int depth,
           int64 x_row, int64 scale_step, Output output, int batch, int ready) {
   typedef WEIGHTS<T> W;
+  constexpr int COUNT = W::COUNT, LINE = 8 * COUNT, APART = LINE * CLUSTER * WARPS;
   constexpr int SHARE = 4 / CLUSTER, PART = 32 * SHARE, TOLD = 4 * CLUSTER * WARPS * COLUMNS * PART;
   extern __shared__ __align__(1024) unsigned char rings[];
   __shared__ __align__(16) float partial[2][CLUSTER * WARPS][COLUMNS][PART];
@@ -97,8 +111,7 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = lane / 4, place = lane % 4;
   int rank = CLUSTER > 1 ? rank_in_cluster() : 0;
   int first = blockIdx.x / CLUSTER, step = gridDim.x / CLUSTER, tiles = (rows + 15) / 16;
-  int begin = 128 * (rank * WARPS + warp);
-  constexpr int APART = 128 * CLUSTER * WARPS;
+  int begin = LINE * (rank * WARPS + warp);
   if (threadIdx.x == 0)
     for (int turn = 0; turn < 2; ++turn) {
       make_barrier(address_of(&added[turn]), 1);
@@ -120,19 +133,19 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
   for (int s = 0; s < STAGES; ++s) fetch_next(s);
   await_previous();
   join_cluster<CLUSTER>();
-  unsigned int given[BOXES][2][COLUMNS][8];
+  unsigned int given[BOXES][2][COLUMNS][COUNT / 2];
 #pragma unroll
   for (int box = 0; box < BOXES; ++box)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
 #pragma unroll
       for (int c = 0; c < COLUMNS; ++c) {
-        int at = begin + APART * box + 64 * half + 16 * place;
+        int at = begin + APART * box + 4 * COUNT * half + COUNT * place;
         int input = min((int)blockIdx.y * (8 * COLUMNS) + 8 * c + group, batch - 1);
-        const uint4* from = reinterpret_cast<const uint4*>(x + input * x_row + min(at, depth - 16));
-        unsigned int(&held)[8] = given[box][half][c];
+        const uint4* from = reinterpret_cast<const uint4*>(x + input * x_row + min(at, depth - COUNT));
+        unsigned int(&held)[COUNT / 2] = given[box][half][c];
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
+        for (int i = 0; i < COUNT / 8; ++i) {
           uint4 line = from[i];
           if (at >= depth) line = make_uint4(0, 0, 0, 0);
           held[4 * i] = line.x, held[4 * i + 1] = line.y, held[4 * i + 2] = line.z, held[4 * i + 3] = line.w;
@@ -145,7 +158,7 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
 #pragma unroll
       for (int c = 0; c < COLUMNS; ++c)
 #pragma unroll
-        for (int i = 0; i < 8; i += 2) W::arrange(given[box][half][c][i], given[box][half][c][i + 1]);
+        for (int i = 0; i < COUNT / 2; i += 2) W::arrange(given[box][half][c][i], given[box][half][c][i + 1]);
   int line = line_of(group);
   unsigned int cell = 128 * line + 16 * (place ^ line);
   // Of a tile a block adds SHARE of the four sums that lanes have: both inputs of a row, or one of them.
@@ -176,10 +189,10 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
 #pragma unroll
       for (int half = 0; half < 2; ++half)
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
+        for (int i = 0; i < COUNT / 4; ++i) {
           unsigned int top[2], low[2];
-          W::decode(pick(held[half][0], i), top);
-          W::decode(pick(held[half][1], i), low);
+          W::decode(held[half][0], i, top);
+          W::decode(held[half][1], i, low);
 #pragma unroll
           for (int c = 0; c < COLUMNS; ++c)
             multiply_add<T>(sums[c][i % 2], top[0], low[0], top[1], low[1], given[box][half][c][2 * i],
