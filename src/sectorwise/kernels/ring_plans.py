@@ -17,15 +17,18 @@ LINE: Final = 128
 TILE: Final = 16
 """Rows of a box."""
 
+SUMS: Final = 256
+"""Sums of several tiles that a block adds at once."""
+
 _FORMATS: Final = {"i8": ("Int8", "u8", 1), "e4m3": ("E4m3", "u8", 1), "bf16": ("Plain", "bf16", 2), "f16": ("Plain", "f16", 2)}
 
 
 @dataclass(frozen=True, slots=True)
 class RingForm:
-    """Warps a block, stages of a warp's ring, blocks of a cluster, and blocks that an SM has room for."""
+    """Warps a block, tiles that are on their way, blocks of a cluster, and blocks that an SM has room for."""
 
     warps: int
-    stages: int
+    ahead: int
     cluster: int
     blocks: int
 
@@ -45,13 +48,13 @@ def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelP
         *(Number(product.rows, 4), Number(product.depth, 4), Number(product.x[0]), Number(product.scale_step)),
         *(Numbers(product.y), Number(product.batch, 4), Number(product.ready, 4)),
     )
-    sizes = (columns, boxes, form.stages, form.warps, form.cluster, form.blocks)
+    sizes = (columns, boxes, form.ahead, form.warps, form.cluster, form.blocks)
     return KernelPlan(
         "gemv_ring.cu",
         f"gemv_ring<{name}, {product.kind}, {', '.join(map(str, sizes))}>",
         (clusters * form.cluster, divide_up(product.batch, 8 * columns), 1),
         (32 * form.warps, 1, 1),
         arguments,
-        LINE * TILE * form.stages * form.warps,
+        LINE * TILE * boxes * form.ahead * form.warps + 2 * 4 * min(SUMS, 32 * form.warps) * form.warps * form.cluster,
         overlaps=True,
     )

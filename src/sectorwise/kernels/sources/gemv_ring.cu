@@ -1,4 +1,4 @@
-// y [batch, rows] = x [batch, depth] W^T on tensor cores, W [rows, depth] of 8 bits, by blocks that stay.
+// y [batch, rows] = x [batch, depth] W^T on tensor cores, W [rows, depth] of 8 or 16 bits, by blocks that stay.
 //
 // A cluster goes through tiles of 16 rows; its warps share the depth, each with boxes of 128 bytes a row. So the part of
 // x that belongs to a warp's boxes is the same for all tiles: it is read once and stays in registers. Of the order of the
@@ -18,33 +18,34 @@ __device__ unsigned int keep_and_set(unsigned int word, unsigned int mask, unsig
 
 // How 16 bytes of COUNT weights become pairs of T, two for each product, and how the elements of x that belong to them,
 // four as they lie, are arranged.
-template <typename T> struct Plain {
+struct Plain {
   static constexpr int COUNT = 8;
-  static __device__ void decode(const uint4& held, int product, unsigned int (&pairs)[2]) {
+  template <typename T> static __device__ void decode(const uint4& held, int product, unsigned int (&pairs)[2]) {
     pairs[0] = pick(held, 2 * product);
     pairs[1] = pick(held, 2 * product + 1);
   }
   static __device__ void arrange(unsigned int&, unsigned int&) {}
 };
 
-template <typename T> struct Int8 {
+struct Int8 {
   static constexpr int COUNT = 16;
-  // Bytes 0 and 2, then 1 and 3. 0x6400 + b is 1024 + b as f16: bytes of either sign are shifted by 128 first.
-  static __device__ void decode(const uint4& held, int product, unsigned int (&pairs)[2]) {
+  // Bytes 0 and 2, then 1 and 3.
+  template <typename T> static __device__ void decode(const uint4& held, int product, unsigned int (&pairs)[2]) {
     unsigned int word = pick(held, product);
     if constexpr (IS_F16<T>) {
-      unsigned int shifted = word ^ 0x80808080u;
-      pairs[0] = keep_and_set(shifted, 0x00ff00ffu, 0x64006400u);
-      pairs[1] = keep_and_set(shifted >> 8, 0x00ff00ffu, 0x64006400u);
-      asm("sub.f16x2 %0, %0, %1;" : "+r"(pairs[0]) : "r"(0x64806480u));
-      asm("sub.f16x2 %0, %0, %1;" : "+r"(pairs[1]) : "r"(0x64806480u));
+      // 0x6400 + b is 1024 + b as f16: bytes of either sign are shifted by 128 first, and 1152 is taken away after.
+      word ^= 0x80808080u;
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        pairs[i] = __byte_perm(word, 0x64646464u, i ? 0x4341 : 0x4240);
+        asm("sub.f16x2 %0, %0, %1;" : "+r"(pairs[i]) : "r"(0x64806480u));
+      }
     } else {
       // Bits 0 to 6 beside 128 are 128 + b, exact; bit 7 beside -128 makes -256 of it. Their sum is the number.
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        unsigned int both = word >> 8 * i;
-        unsigned int low = keep_and_set(both, 0x007f007fu, 0x43004300u);
-        unsigned int high = keep_and_set(both, 0x00800080u, 0xc300c300u);
+        unsigned int low = keep_and_set(word >> 8 * i, 0x007f007fu, 0x43004300u);
+        unsigned int high = keep_and_set(word >> 8 * i, 0x00800080u, 0xc300c300u);
         asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(pairs[i]) : "r"(low), "r"(0x3f803f80u), "r"(high));
       }
     }
@@ -56,10 +57,10 @@ template <typename T> struct Int8 {
   }
 };
 
-template <typename T> struct E4m3 {
+struct E4m3 {
   static constexpr int COUNT = 16;
   // As f16 by the instruction of compute capability 8.9, exact; bf16 takes it on, exact as well.
-  static __device__ void decode(const uint4& held, int product, unsigned int (&pairs)[2]) {
+  template <typename T> static __device__ void decode(const uint4& held, int product, unsigned int (&pairs)[2]) {
     unsigned int word = pick(held, product);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -73,67 +74,94 @@ template <typename T> struct E4m3 {
   static __device__ void arrange(unsigned int&, unsigned int&) {}
 };
 
-// COUNT floats to shared memory of a block of the cluster, at the place that has this address here, and as many bytes less
-// to wait for at its barrier: what is written is seen by who waits there, without a fence.
-template <int COUNT>
-__device__ void send(unsigned int to, unsigned int barrier, int block, const float* values) {
-  unsigned int there, its;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(to), "r"(block));
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(its) : "r"(barrier), "r"(block));
+// What can be multiplied as f16 takes a third of the instructions to unpack weights of 8 bits to. 8 bits of bf16 are
+// exact in f16 from 2^-14 on, and times a power of two that makes the largest 2^15 or more most x are: whether a warp's
+// are is looked up. Then they become f16, and `back` what their products are to be multiplied with.
+template <int COUNT> __device__ bool narrow(unsigned int (&pairs)[COUNT], float& back) {
+  unsigned int most = 0, least = 0xffffffffu;
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) {
+    unsigned int size = pairs[i] & 0x7fff7fffu;
+    asm("max.u16x2 %0, %0, %1;" : "+r"(most) : "r"(size));
+    // Less one: zeros, which are exact, become the largest.
+    asm("{ .reg .b32 less; add.u16x2 less, %1, %2; min.u16x2 %0, %0, less; }" : "+r"(least) : "r"(size), "r"(0xffffffffu));
+  }
+  most = __reduce_max_sync(0xffffffffu, max(most & 0xffff, most >> 16));
+  least = __reduce_min_sync(0xffffffffu, min(least & 0xffff, least >> 16));
+  int exponent = max(most >> 7, 30);
+  if (exponent == 255 || least + 1 < (exponent - 29) << 7) return false;
+  unsigned int shift = (-(exponent - 30) * 128 & 0xffff) * 0x10001u;
+#pragma unroll
+  for (int i = 0; i < COUNT; ++i) {
+    unsigned int size = pairs[i] & 0x7fff7fffu;
+    asm("{ .reg .b32 less; add.s16x2 less, %0, %1; max.s16x2 %0, less, %2; }" : "+r"(size) : "r"(shift), "r"(0));
+    pairs[i] = keep_and_set(pairs[i], 0x80008000u, size << 3);
+  }
+  back = __int_as_float(exponent - 15 << 23);
+  return true;
+}
+
+// COUNT floats to shared memory of a block of the cluster, and as many bytes less to wait for at its barrier: what is
+// written is seen by who waits there, without a fence.
+template <int COUNT> __device__ void send(unsigned int to, unsigned int barrier, const float* values) {
   if constexpr (COUNT == 4)
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%2, %3, %4, %5}, [%1];" ::"r"(there),
-                 "r"(its), "f"(values[0]), "f"(values[1]), "f"(values[2]), "f"(values[3])
-                 : "memory");
-  else if constexpr (COUNT == 2)
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%2, %3}, [%1];" ::"r"(there),
-                 "r"(its), "f"(values[0]), "f"(values[1])
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%2, %3, %4, %5}, [%1];" ::"r"(to),
+                 "r"(barrier), "f"(values[0]), "f"(values[1]), "f"(values[2]), "f"(values[3])
                  : "memory");
   else
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %2, [%1];" ::"r"(there), "r"(its),
-                 "f"(values[0])
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%2, %3}, [%1];" ::"r"(to),
+                 "r"(barrier), "f"(values[0]), "f"(values[1])
                  : "memory");
 }
 
-// A cluster has tiles of 16 rows, and a warp BOXES boxes of 16 x 128 weights of each, STAGES of them on their way. Inputs
-// are 8 COLUMNS; blockIdx.y counts such groups; inputs beyond the last are the last again. What the warps make of a
-// tile is added while they are at the next one. `ready` is as in gemv_rows.
-template <template <typename> class WEIGHTS, typename T, int COLUMNS, int BOXES, int STAGES, int WARPS, int CLUSTER, int BLOCKS>
+// What is multiplied: x as it is, or made narrow.
+template <typename T> struct Chosen {
+  typedef T type;
+};
+
+// A cluster has tiles of 16 rows, and a warp BOXES boxes of 16 x 128 bytes of weights of each; AHEAD tiles are on their
+// way. Inputs are 8 COLUMNS; blockIdx.y counts such groups; inputs beyond the last are the last again. What the warps
+// make of some tiles is added while they are at the next. `ready` is as in gemv_rows.
+template <typename W, typename T, int COLUMNS, int BOXES, int AHEAD, int WARPS, int CLUSTER, int BLOCKS>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(32 * WARPS, BLOCKS)
 gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* scales, T* y, int rows, int depth,
           int64 x_row, int64 scale_step, Output output, int batch, int ready) {
-  typedef WEIGHTS<T> W;
-  constexpr int COUNT = W::COUNT, LINE = 8 * COUNT, APART = LINE * CLUSTER * WARPS;
-  constexpr int SHARE = 4 / CLUSTER, PART = 32 * SHARE, TOLD = 4 * CLUSTER * WARPS * COLUMNS * PART;
+  static_assert(CLUSTER <= 2);
+  constexpr int COUNT = W::COUNT, LINE = 8 * COUNT, APART = LINE * CLUSTER * WARPS, STAGES = BOXES * AHEAD;
+  constexpr int SHARE = 4 / CLUSTER, PART = 32 * SHARE, TILE = COLUMNS * PART;
+  constexpr int TOGETHER = (WARPS < 8 ? 32 * WARPS : 256) / TILE, SUMS = TOGETHER * TILE;
+  constexpr int CHAINS = 2 / COLUMNS, PAIRS = BOXES * COLUMNS * COUNT;
   extern __shared__ __align__(1024) unsigned char rings[];
-  __shared__ __align__(16) float partial[2][CLUSTER * WARPS][COLUMNS][PART];
   __shared__ unsigned long long barriers[WARPS * STAGES], added[2];
+  float* partial = reinterpret_cast<float*>(rings + BOX_BYTES * STAGES * WARPS);  // [2][CLUSTER * WARPS][SUMS]
   begin_next();
-  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = lane / 4, place = lane % 4;
+  int lane = threadIdx.x % 32, warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), group = lane / 4, place = lane % 4;
   int rank = CLUSTER > 1 ? rank_in_cluster() : 0;
   int first = blockIdx.x / CLUSTER, step = gridDim.x / CLUSTER, tiles = (rows + 15) / 16;
+  int count = (tiles - first + step - 1) / step;
   int begin = LINE * (rank * WARPS + warp);
+  Ring<STAGES> ring = {address_of(rings) + BOX_BYTES * STAGES * warp, address_of(barriers) + 8 * STAGES * warp};
+  auto expect_sums = [&](int number) {
+    int given = min(count - number * TOGETHER, TOGETHER);
+    if (given > 0) expect_bytes(address_of(&added[number % 2]), given * 4 * CLUSTER * WARPS * TILE);
+  };
   if (threadIdx.x == 0)
     for (int turn = 0; turn < 2; ++turn) {
       make_barrier(address_of(&added[turn]), 1);
-      expect_bytes(address_of(&added[turn]), TOLD);
+      expect_sums(turn);
     }
-  Ring<STAGES> ring(address_of(rings) + BOX_BYTES * STAGES * warp, address_of(barriers) + 8 * STAGES * warp, lane);
-  int next_tile = first, next_box = 0;
-  auto fetch_next = [&](int into) {
-    if (next_tile < tiles) {
-      if (lane == 0) ring.fetch(into, weights, begin + APART * next_box, 16 * next_tile);
-      if (++next_box == BOXES) {
-        next_box = 0;
-        next_tile += step;
-      }
-    }
-  };
+  bool elected = is_elected();
+  if (elected) ring.make();
   if (!ready) await_previous();
 #pragma unroll
-  for (int s = 0; s < STAGES; ++s) fetch_next(s);
+  for (int ahead = 0; ahead < AHEAD; ++ahead)
+    if (ahead < count && elected)
+#pragma unroll
+      for (int box = 0; box < BOXES; ++box)
+        ring.fetch(ahead * BOXES + box, weights, begin + APART * box, 16 * (first + ahead * step));
   await_previous();
   join_cluster<CLUSTER>();
-  unsigned int given[BOXES][2][COLUMNS][COUNT / 2];
+  unsigned int given[PAIRS];
 #pragma unroll
   for (int box = 0; box < BOXES; ++box)
 #pragma unroll
@@ -142,79 +170,99 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
       for (int c = 0; c < COLUMNS; ++c) {
         int at = begin + APART * box + 4 * COUNT * half + COUNT * place;
         int input = min((int)blockIdx.y * (8 * COLUMNS) + 8 * c + group, batch - 1);
-        const uint4* from = reinterpret_cast<const uint4*>(x + input * x_row + min(at, depth - COUNT));
-        unsigned int(&held)[COUNT / 2] = given[box][half][c];
+        const uint4* from = reinterpret_cast<const uint4*>(x + input * x_row + at);
+        unsigned int* held = given + ((box * 2 + half) * COLUMNS + c) * (COUNT / 2);
 #pragma unroll
         for (int i = 0; i < COUNT / 8; ++i) {
-          uint4 line = from[i];
-          if (at >= depth) line = make_uint4(0, 0, 0, 0);
+          uint4 line = make_uint4(0, 0, 0, 0);
+          if (at < depth) line = from[i];
           held[4 * i] = line.x, held[4 * i + 1] = line.y, held[4 * i + 2] = line.z, held[4 * i + 3] = line.w;
         }
       }
 #pragma unroll
-  for (int box = 0; box < BOXES; ++box)
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-#pragma unroll
-      for (int c = 0; c < COLUMNS; ++c)
-#pragma unroll
-        for (int i = 0; i < COUNT / 2; i += 2) W::arrange(given[box][half][c][i], given[box][half][c][i + 1]);
+  for (int i = 0; i < PAIRS; i += 2) W::arrange(given[i], given[i + 1]);
   int line = line_of(group);
   unsigned int cell = 128 * line + 16 * (place ^ line);
-  // Of a tile a block adds SHARE of the four sums that lanes have: both inputs of a row, or one of them.
-  auto add_up = [&](int tile, int number) {
-    unsigned int barrier = address_of(&added[number % 2]);
-    wait_for(barrier, number / 2 % 2);
-    if (threadIdx.x == 0) expect_bytes(barrier, TOLD);
-    for (int at = threadIdx.x; at < COLUMNS * PART; at += 32 * WARPS) {
-      int from = at % PART / SHARE, value = rank * SHARE + at % SHARE, part = at / PART;
-      int row = 16 * tile + line_of(from / 4) + value / 2 * 8;
-      int input = (int)blockIdx.y * (8 * COLUMNS) + 8 * part + from % 4 * 2 + value % 2;
-      if (row >= rows || input >= batch) continue;
+  unsigned int sent = address_of(partial) + 4 * (rank * WARPS + warp) * SUMS + 4 * SHARE * lane;
+  unsigned int away[CLUSTER] = {};  // from here to the same place in a block of the cluster
+  if constexpr (CLUSTER > 1)
+#pragma unroll
+    for (int block = 0; block < CLUSTER; ++block) {
+      asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(away[block]) : "r"(sent), "r"(block));
+      away[block] -= sent;
+    }
+  // Of a tile a block adds SHARE of the four sums that lanes have: both inputs of a row, or of two.
+  auto add_up = [&](int number) {
+    unsigned int thread = threadIdx.x;
+    asm volatile("" : "+r"(thread));  // what follows from it needs no registers meanwhile
+    wait_for(address_of(&added[number % 2]), number / 2 % 2);
+    if (thread == 0) expect_sums(number + 2);
+    int value = rank * SHARE + thread % SHARE, from = thread % PART / SHARE;
+    int row = 16 * (first + (number * TOGETHER + (int)(thread / TILE)) * step) + line_of(from / 4) + value / 2 * 8;
+    int input = (int)blockIdx.y * (8 * COLUMNS) + 8 * (thread % TILE / PART) + from % 4 * 2 + value % 2;
+    if (thread < SUMS && row < rows && input < batch) {
       float sum = 0;
 #pragma unroll
-      for (int w = 0; w < CLUSTER * WARPS; ++w) sum += partial[number % 2][w][part][at % PART];
+      for (int w = 0; w < CLUSTER * WARPS; ++w) sum += partial[(number % 2 * CLUSTER * WARPS + w) * SUMS + thread];
       if (scales != nullptr) sum *= scales[row * scale_step];
       y[input * output.batch_step + row * output.row_step] = round_to<T>(sum);
     }
   };
-  int number = 0;
-  for (int tile = first; tile < tiles; tile += step, ++number) {
-    float sums[COLUMNS][2][4] = {};
+  float back = 1;
+  auto multiply = [&](auto chosen) {
+    typedef typename decltype(chosen)::type U;
+    constexpr bool NARROWED = IS_F16<U> && !IS_F16<T>;
+    for (int number = 0; number < count; ++number) {
+      int into = number % AHEAD * BOXES, next = 16 * (first + (number + AHEAD) * step);
+      unsigned int parity = number / AHEAD % 2;
+      float sums[COLUMNS][CHAINS][4] = {};  // mma waits long for its own sums
 #pragma unroll
-    for (int box = 0; box < BOXES; ++box) {
-      unsigned int from = ring.await() + cell;
-      uint4 held[2][2] = {{load_shared(from), load_shared(from + 1024)},
-                          {load_shared(from ^ 64), load_shared((from ^ 64) + 1024)}};
+      for (int box = 0; box < BOXES; ++box) {
+        unsigned int from = ring.await(into + box, parity) + cell;
+        uint4 held[2][2] = {{load_shared(from), load_shared(from + 1024)},
+                            {load_shared(from ^ 64), load_shared((from ^ 64) + 1024)}};
 #pragma unroll
-      for (int half = 0; half < 2; ++half)
+        for (int half = 0; half < 2; ++half)
 #pragma unroll
-        for (int i = 0; i < COUNT / 4; ++i) {
-          unsigned int top[2], low[2];
-          W::decode(held[half][0], i, top);
-          W::decode(held[half][1], i, low);
+          for (int i = 0; i < COUNT / 4; ++i) {
+            unsigned int top[2], low[2];
+            W::template decode<U>(held[half][0], i, top);
+            W::template decode<U>(held[half][1], i, low);
 #pragma unroll
-          for (int c = 0; c < COLUMNS; ++c)
-            multiply_add<T>(sums[c][i % 2], top[0], low[0], top[1], low[1], given[box][half][c][2 * i],
-                            given[box][half][c][2 * i + 1]);
+            for (int c = 0; c < COLUMNS; ++c) {
+              const unsigned int* b = given + ((box * 2 + half) * COLUMNS + c) * (COUNT / 2) + 2 * i;
+              multiply_add<U>(sums[c][i % CHAINS], top[0], low[0], top[1], low[1], b[0], b[1]);
+            }
+          }
+        __syncwarp();
+        if (elected && next < rows) ring.fetch(into + box, weights, begin + APART * box, next);
+      }
+      int turn = number / TOGETHER % 2, within = number % TOGETHER;
+      if (within == 0 && number) add_up(number / TOGETHER - 1);
+      unsigned int to = sent + 4 * (turn * CLUSTER * WARPS * SUMS + within * TILE);
+      unsigned int barrier = address_of(&added[turn]);
+#pragma unroll
+      for (int c = 0; c < COLUMNS; ++c) {
+        float both[4];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          both[i] = CHAINS == 1 ? sums[c][0][i] : sums[c][0][i] + sums[c][CHAINS - 1][i];
+          if (NARROWED) both[i] *= back;
         }
-      __syncwarp();
-      fetch_next(ring.stage);
-      ring.advance();
-    }
-    if (number) add_up(tile - step, number - 1);
 #pragma unroll
-    for (int c = 0; c < COLUMNS; ++c) {
-      float both[4];
-#pragma unroll
-      for (int i = 0; i < 4; ++i) both[i] = sums[c][0][i] + sums[c][1][i];
-#pragma unroll
-      for (int block = 0; block < CLUSTER; ++block) {
-        const float* to = &partial[number % 2][rank * WARPS + warp][c][SHARE * lane];
-        send<SHARE>(address_of(to), address_of(&added[number % 2]), block, both + SHARE * block);
+        for (int block = 0; block < CLUSTER; ++block)
+          send<SHARE>(to + 4 * PART * c + away[block], barrier + away[block], both + SHARE * block);
       }
     }
+  };
+  if constexpr (COUNT == 16 && !IS_F16<T>) {
+    if (narrow(given, back))
+      multiply(Chosen<f16>());
+    else
+      multiply(Chosen<T>());
+  } else {
+    multiply(Chosen<T>());
   }
-  add_up(first + (number - 1) * step, number - 1);
+  add_up((count - 1) / TOGETHER);
   join_cluster<CLUSTER>();
 }

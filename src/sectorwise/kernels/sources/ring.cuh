@@ -1,47 +1,32 @@
-// A ring of boxes of a matrix in shared memory, for one warp: a lane asks for boxes by a tensor map, and all read them
-// in the order in which they were asked for. What a warp alone fills and empties needs no barrier of the block.
+// A ring of boxes of a matrix in shared memory, for one warp: a lane asks for boxes by a tensor map, and all read them.
+// What a warp alone fills and empties needs no barrier of the block.
 #pragma once
 #include "hopper.cuh"
 
 // 16 lines of 128 bytes; 16 bytes of line r lie at their place exclusive-or r % 8 (PTX ISA, swizzle of 128 bytes).
 constexpr int BOX_LINES = 16, BOX_BYTES = 128 * BOX_LINES;
 
-// STAGES boxes from `boxes`, at a multiple of 1,024 bytes, and a barrier of 8 bytes each from `barriers`; the one that is
-// read next, and how often the ring was gone around, in its lowest bit.
+// STAGES boxes from `boxes`, at a multiple of 1,024 bytes, and a barrier of 8 bytes each from `barriers`.
 template <int STAGES> struct Ring {
   unsigned int boxes, barriers;
-  int stage;
-  unsigned int parity;
 
-  // By all lanes; the barriers of the ring are made here.
-  __device__ Ring(unsigned int boxes, unsigned int barriers, int lane)
-      : boxes(boxes), barriers(barriers), stage(0), parity(0) {
-    if (lane == 0) {
+  // By one lane, before all else.
+  __device__ void make() const {
 #pragma unroll
-      for (int s = 0; s < STAGES; ++s) make_barrier(barriers + 8 * s, 1);
-      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-    }
-    __syncwarp();
+    for (int s = 0; s < STAGES; ++s) make_barrier(barriers + 8 * s, 1);
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   }
 
-  // By one lane: have the box at byte x and line y come to a stage that nothing is read from any more.
-  __device__ void fetch(int into, const TensorMap& map, int x, int y) const {
-    expect_bytes(barriers + 8 * into, BOX_BYTES);
-    fetch_box(boxes + BOX_BYTES * into, map, x, y, barriers + 8 * into);
+  // By one lane: have the box at column x and line y come to a stage that nothing is read from any more.
+  __device__ void fetch(int stage, const TensorMap& map, int x, int y) const {
+    expect_bytes(barriers + 8 * stage, BOX_BYTES);
+    fetch_box(boxes + BOX_BYTES * stage, map, x, y, barriers + 8 * stage);
   }
 
-  // Until the next box is there; where it begins.
-  __device__ unsigned int await() const {
+  // Until the box of a stage is there, the parity of how often it was there before; where it begins.
+  __device__ unsigned int await(int stage, unsigned int parity) const {
     wait_for(barriers + 8 * stage, parity);
     return boxes + BOX_BYTES * stage;
-  }
-
-  // The next box is the one behind.
-  __device__ void advance() {
-    if (++stage == STAGES) {
-      stage = 0;
-      parity ^= 1;
-    }
   }
 };
 
@@ -56,3 +41,10 @@ __device__ uint4 load_shared(unsigned int from) {
 
 // Of the 16 lines of a box those that eight lanes read at once are four apart, so that they meet all banks.
 __device__ int line_of(int group) { return group / 2 + group % 2 * 4; }
+
+// One lane of the warp, the same each time.
+__device__ bool is_elected() {
+  unsigned int yes;
+  asm volatile("{ .reg .pred one; elect.sync _|one, 0xffffffff; selp.u32 %0, 1, 0, one; }" : "=r"(yes));
+  return yes;
+}
