@@ -117,9 +117,8 @@ def bind_plan(plan: KernelPlan, memories: Mapping[str, Array], offsets: Mapping[
                 seen.add(name)
                 memory = memories[name].view(np.uint8).reshape(-1)
                 arguments.append(BufferArgument("u8", memory.size, Contents("array", array=memory), name))
-            case TensorMap(operand=name, kind="u8" | "bf16" | "f16"):
-                memory = memories[name].view(np.uint8).reshape(-1)
-                arguments.append(map_boxes(argument, memory, offsets.get(name, 0)))
+            case TensorMap(operand=name, kind="u8"):
+                arguments.append(map_bytes(argument, memories[name].view(np.uint8).reshape(-1)[offsets.get(name, 0) :]))
             case TensorMap():
                 arguments.append(BytesArgument(bytes(MAP_BYTES)))
             case _:
@@ -135,12 +134,16 @@ def bind_plan(plan: KernelPlan, memories: Mapping[str, Array], offsets: Mapping[
     return replace(bound, banks={**bound.banks, 0: bytes(bank)})
 
 
-def map_boxes(described: TensorMap, memory: Array, begin: int) -> TensorMapArgument:
-    """A plan's tensor map of bytes, whose matrix begins so many bytes into its memory."""
-    contents = Contents("array", array=memory)
-    buffer = BufferArgument("u8", memory.size, contents, described.operand, before=begin)
+def map_bytes(described: TensorMap, memory: Array) -> TensorMapArgument:
+    """A plan's tensor map of bytes, from the beginning of a memory on."""
     return TensorMapArgument(
-        buffer, described.extents, (described.step_bytes,), described.box, (1, 1), swizzle_bytes=128, promotion_bytes=128
+        BufferArgument("u8", memory.size, Contents("array", array=memory), described.operand),
+        shape=described.extents,
+        strides_bytes=(described.step_bytes,),
+        box=described.box,
+        steps=(1, 1),
+        swizzle_bytes=128,
+        promotion_bytes=128,
     )
 
 

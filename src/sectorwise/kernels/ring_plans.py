@@ -17,8 +17,8 @@ LINE: Final = 128
 TILE: Final = 16
 """Rows of a box."""
 
-SUMS: Final = 256
-"""Sums of several tiles that a block adds at once."""
+SUMS: Final = 4096
+"""Sums of several tiles, and all warps of a cluster, that a block has to add at once; a thread makes one of them."""
 
 _FORMATS: Final = {"i8": ("Int8", "u8", 1), "e4m3": ("E4m3", "u8", 1), "bf16": ("Plain", "bf16", 2), "f16": ("Plain", "f16", 2)}
 
@@ -55,6 +55,18 @@ def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelP
         (clusters * form.cluster, divide_up(product.batch, 8 * columns), 1),
         (32 * form.warps, 1, 1),
         arguments,
-        LINE * TILE * boxes * form.ahead * form.warps + 2 * 4 * min(SUMS, 32 * form.warps) * form.warps * form.cluster,
+        LINE * TILE * boxes * form.ahead * form.warps + 8 * min(SUMS, 32 * form.warps * form.warps * form.cluster),
         overlaps=True,
     )
+
+
+def choose_ring(product: Product, capability: tuple[int, int]) -> RingForm | None:
+    """The form of a product, None where this is not the kernel for it."""
+    if capability < (9, 0) or product.weights not in {"i8", "e4m3"} or product.depth < LINE * 8:
+        return None
+    columns = 1 if product.batch <= 8 else 2
+    for cluster in (1, 2):
+        boxes = divide_up(product.depth, LINE * 8 * cluster)
+        if boxes * columns <= 4:
+            return RingForm(8, max(1, 4 // (boxes * columns)), cluster, 2)
+    return None

@@ -93,7 +93,8 @@ template <int COUNT> __device__ bool narrow(unsigned int (&pairs)[COUNT], float&
   unsigned int shift = (-(exponent - 30) * 128 & 0xffff) * 0x10001u;
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) {
-    unsigned int size = pairs[i] & 0x7fff7fffu;
+    unsigned int size;
+    asm volatile("and.b32 %0, %1, 0x7fff7fff;" : "=r"(size) : "r"(pairs[i]));  // again, not kept in a register
     asm("{ .reg .b32 less; add.s16x2 less, %0, %1; max.s16x2 %0, less, %2; }" : "+r"(size) : "r"(shift), "r"(0));
     pairs[i] = keep_and_set(pairs[i], 0x80008000u, size << 3);
   }
@@ -129,7 +130,8 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
   static_assert(CLUSTER <= 2);
   constexpr int COUNT = W::COUNT, LINE = 8 * COUNT, APART = LINE * CLUSTER * WARPS, STAGES = BOXES * AHEAD;
   constexpr int SHARE = 4 / CLUSTER, PART = 32 * SHARE, TILE = COLUMNS * PART;
-  constexpr int TOGETHER = (WARPS < 8 ? 32 * WARPS : 256) / TILE, SUMS = TOGETHER * TILE;
+  constexpr int MOST = 4096 / (WARPS * CLUSTER), TOGETHER = (MOST < 32 * WARPS ? MOST : 32 * WARPS) / TILE;
+  constexpr int SUMS = TOGETHER * TILE;
   constexpr int CHAINS = 2 / COLUMNS, PAIRS = BOXES * COLUMNS * COUNT;
   extern __shared__ __align__(1024) unsigned char rings[];
   __shared__ unsigned long long barriers[WARPS * STAGES], added[2];
