@@ -67,6 +67,7 @@ def widen_range(x: Array) -> Array:
         (1, 83, 1040, RingForm(8, 1, 1, 2), 2),
         (11, 83, 1040, RingForm(4, 2, 2, 2), 4),
         (3, 5, 2064, RingForm(16, 1, 1, 2), 132),
+        (12, 21, 1056, RingForm(4, 2, 4, 2), 8),
     ],
 )
 def test_weights_of_eight_bits(

@@ -17,7 +17,7 @@ LINE: Final = 128
 TILE: Final = 16
 """Rows of a box."""
 
-SUMS: Final = 4096
+SUMS: Final = 2048
 """Sums of several tiles, and all warps of a cluster, that a block has to add at once; a thread makes one of them."""
 
 _FORMATS: Final = {"i8": ("Int8", "u8", 1), "e4m3": ("E4m3", "u8", 1), "bf16": ("Plain", "bf16", 2), "f16": ("Plain", "f16", 2)}
@@ -65,7 +65,7 @@ def choose_ring(product: Product, capability: tuple[int, int]) -> RingForm | Non
     if capability < (9, 0) or product.weights not in {"i8", "e4m3"} or product.depth < LINE * 8:
         return None
     columns = 1 if product.batch <= 8 else 2
-    for cluster in (1, 2):
+    for cluster in (1, 2, 4):
         boxes = divide_up(product.depth, LINE * 8 * cluster)
         if boxes * columns <= 4:
             return RingForm(8, max(1, 4 // (boxes * columns)), cluster, 2)

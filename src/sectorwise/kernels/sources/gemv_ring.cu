@@ -109,10 +109,21 @@ template <int COUNT> __device__ void send(unsigned int to, unsigned int barrier,
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%2, %3, %4, %5}, [%1];" ::"r"(to),
                  "r"(barrier), "f"(values[0]), "f"(values[1]), "f"(values[2]), "f"(values[3])
                  : "memory");
-  else
+  else if constexpr (COUNT == 2)
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%2, %3}, [%1];" ::"r"(to),
                  "r"(barrier), "f"(values[0]), "f"(values[1])
                  : "memory");
+  else
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %2, [%1];" ::"r"(to), "r"(barrier),
+                 "f"(values[0])
+                 : "memory");
+}
+
+// The address in a block of the cluster of what has this address here.
+template <int CLUSTER> __device__ unsigned int place_in(unsigned int address, int block) {
+  unsigned int there = address;
+  if constexpr (CLUSTER > 1) asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(block));
+  return there;
 }
 
 // What is multiplied: x as it is, or made narrow.
@@ -127,10 +138,9 @@ template <typename W, typename T, int COLUMNS, int BOXES, int AHEAD, int WARPS, 
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(32 * WARPS, BLOCKS)
 gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* scales, T* y, int rows, int depth,
           int64 x_row, int64 scale_step, Output output, int batch, int ready) {
-  static_assert(CLUSTER <= 2);
   constexpr int COUNT = W::COUNT, LINE = 8 * COUNT, APART = LINE * CLUSTER * WARPS, STAGES = BOXES * AHEAD;
   constexpr int SHARE = 4 / CLUSTER, PART = 32 * SHARE, TILE = COLUMNS * PART;
-  constexpr int MOST = 4096 / (WARPS * CLUSTER), TOGETHER = (MOST < 32 * WARPS ? MOST : 32 * WARPS) / TILE;
+  constexpr int MOST = 2048 / (WARPS * CLUSTER), TOGETHER = (MOST < 32 * WARPS ? MOST : 32 * WARPS) / TILE;
   constexpr int SUMS = TOGETHER * TILE;
   constexpr int CHAINS = 2 / COLUMNS, PAIRS = BOXES * COLUMNS * COUNT;
   extern __shared__ __align__(1024) unsigned char rings[];
@@ -152,6 +162,23 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
       make_barrier(address_of(&added[turn]), 1);
       expect_sums(turn);
     }
+  // Of a tile a block adds SHARE of the four sums that lanes have: both inputs of a row, or of two, or one.
+  struct Sum {
+    int thread, row, input;
+    bool there;
+  };
+  auto find_sum = [&](int number) {
+    int thread = threadIdx.x;
+    asm volatile("" : "+r"(thread));  // what follows from it needs no registers meanwhile
+    int value = rank * SHARE + thread % SHARE, from = thread % PART / SHARE;
+    int row = 16 * (first + (number * TOGETHER + thread / TILE) * step) + line_of(from / 4) + value / 2 * 8;
+    int input = (int)blockIdx.y * (8 * COLUMNS) + 8 * (thread % TILE / PART) + from % 4 * 2 + value % 2;
+    return Sum{thread, row, input, thread < SUMS && row < rows && input < batch};
+  };
+  auto find_scale = [&](int number) {
+    Sum sum = find_sum(number);
+    return scales != nullptr && sum.there ? scales[sum.row * scale_step] : 1.0f;
+  };
   bool elected = is_elected();
   if (elected) ring.make();
   if (!ready) await_previous();
@@ -161,8 +188,9 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
 #pragma unroll
       for (int box = 0; box < BOXES; ++box)
         ring.fetch(ahead * BOXES + box, weights, begin + APART * box, 16 * (first + ahead * step));
+  float scale = find_scale(0);
+  if constexpr (CLUSTER > 1) asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   await_previous();
-  join_cluster<CLUSTER>();
   unsigned int given[PAIRS];
 #pragma unroll
   for (int box = 0; box < BOXES; ++box)
@@ -186,30 +214,21 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
   int line = line_of(group);
   unsigned int cell = 128 * line + 16 * (place ^ line);
   unsigned int sent = address_of(partial) + 4 * (rank * WARPS + warp) * SUMS + 4 * SHARE * lane;
-  unsigned int away[CLUSTER] = {};  // from here to the same place in a block of the cluster
-  if constexpr (CLUSTER > 1)
-#pragma unroll
-    for (int block = 0; block < CLUSTER; ++block) {
-      asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(away[block]) : "r"(sent), "r"(block));
-      away[block] -= sent;
-    }
-  // Of a tile a block adds SHARE of the four sums that lanes have: both inputs of a row, or of two.
   auto add_up = [&](int number) {
-    unsigned int thread = threadIdx.x;
-    asm volatile("" : "+r"(thread));  // what follows from it needs no registers meanwhile
     wait_for(address_of(&added[number % 2]), number / 2 % 2);
-    if (thread == 0) expect_sums(number + 2);
-    int value = rank * SHARE + thread % SHARE, from = thread % PART / SHARE;
-    int row = 16 * (first + (number * TOGETHER + (int)(thread / TILE)) * step) + line_of(from / 4) + value / 2 * 8;
-    int input = (int)blockIdx.y * (8 * COLUMNS) + 8 * (thread % TILE / PART) + from % 4 * 2 + value % 2;
-    if (thread < SUMS && row < rows && input < batch) {
-      float sum = 0;
+    if (threadIdx.x == 0) expect_sums(number + 2);
+    Sum sum = find_sum(number);
+    if (!sum.there) return;
+    float all = 0;
 #pragma unroll
-      for (int w = 0; w < CLUSTER * WARPS; ++w) sum += partial[(number % 2 * CLUSTER * WARPS + w) * SUMS + thread];
-      if (scales != nullptr) sum *= scales[row * scale_step];
-      y[input * output.batch_step + row * output.row_step] = round_to<T>(sum);
-    }
+    for (int w = 0; w < CLUSTER * WARPS; ++w) all += partial[(number % 2 * CLUSTER * WARPS + w) * SUMS + sum.thread];
+    y[sum.input * output.batch_step + sum.row * output.row_step] = round_to<T>(all * scale);
+    scale = find_scale(number + 1);
   };
+  if constexpr (CLUSTER > 1)
+    asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
+  else
+    __syncthreads();
   float back = 1;
   auto multiply = [&](auto chosen) {
     typedef typename decltype(chosen)::type U;
@@ -253,7 +272,7 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
         }
 #pragma unroll
         for (int block = 0; block < CLUSTER; ++block)
-          send<SHARE>(to + 4 * PART * c + away[block], barrier + away[block], both + SHARE * block);
+          send<SHARE>(place_in<CLUSTER>(to + 4 * PART * c, block), place_in<CLUSTER>(barrier, block), both + SHARE * block);
       }
     }
   };
@@ -265,6 +284,6 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
   } else {
     multiply(Chosen<T>());
   }
+  // Then all sums have come that others send to this block: it may end before they do.
   add_up((count - 1) / TOGETHER);
-  join_cluster<CLUSTER>();
 }
