@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from sectorwise.kernels.plan import KernelPlan
 
 Array = npt.NDArray[Any]
-SMS = 132
+GPU = 132, (9, 0)
+"""SMs and compute capability of an H200."""
 STORED = {"bf16": np.uint16, "f16": np.float16, "f32": np.float32, "i8": np.int8, "e4m3": np.uint8, "u4": np.uint8}
 ROUNDING = {"bf16": 2.0**-8, "f16": 2.0**-11, "f32": 2.0**-23}
 
@@ -82,7 +83,7 @@ def multiply(
         scale, offsets["scales"] = hold("scales", scales, scales, "f32" if scales.dtype == np.float32 else kind)
         memories["scales"] = scales
     product = describe_product(arrays["x"], arrays["weights"], arrays["y"], scale, ready=ready)
-    plan = plan_product(product, SMS)
+    plan = plan_product(product, *GPU)
     assert plan is not None
     if form is not None:
         plan = reshape(plan, weights.shape[0], form)
@@ -262,7 +263,7 @@ def product(rows: int, depth: int, batch: int, kind: str = "bf16", weights: str 
     ],
 )
 def test_which_kernel_for_which_shape(rows: int, depth: int, batch: int, kernel: str, grid: int, threads: int) -> None:
-    plan = plan_product(product(rows, depth, batch), SMS)
+    plan = plan_product(product(rows, depth, batch), *GPU)
     assert plan is not None
     assert (plan.kernel, plan.grid, plan.block) == (kernel, (grid, 1, 1), (threads, 1, 1))
 
@@ -282,7 +283,7 @@ def test_which_kernel_for_which_shape(rows: int, depth: int, batch: int, kernel:
 def test_which_form_for_weights_of_few_bits(weights: str, rows: int, batch: int, form: str, shared_bytes: int) -> None:
     row = 2048 if weights == "u4" else 4096
     given = Product("bf16", weights, batch, rows, 4096, (4096, 1), (row, 1), (rows, 1), 512, 1 << 20, scales=True)
-    plan = plan_product(given, SMS)
+    plan = plan_product(given, *GPU)
     assert plan is not None
     assert plan.overlaps
     assert plan.kernel.partition("bf16, ")[2] == f"{next(count for count in (1, 8, 16) if count >= batch)}, {form}>"
@@ -290,8 +291,8 @@ def test_which_form_for_weights_of_few_bits(weights: str, rows: int, batch: int,
 
 
 def test_nothing_is_launched_for_nothing() -> None:
-    assert plan_product(product(0, 8, 1), SMS) is None
-    assert plan_product(product(8, 8, 0), SMS) is None
-    plan = plan_product(product(8, 0, 1), SMS)
+    assert plan_product(product(0, 8, 1), *GPU) is None
+    assert plan_product(product(8, 8, 0), *GPU) is None
+    plan = plan_product(product(8, 0, 1), *GPU)
     assert plan is not None
     assert plan.kernel == "gemv_any<bf16, bf16>"

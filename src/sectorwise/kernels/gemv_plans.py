@@ -7,6 +7,7 @@ from math import gcd
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.kernels.plan import KernelPlan, Number, Numbers, Pointer, divide_up
+from sectorwise.kernels.ring_plans import choose_ring, plan_ring
 
 if TYPE_CHECKING:
     from sectorwise.kernels.arrays import DeviceArray
@@ -79,8 +80,8 @@ def describe_product(
     )
 
 
-def plan_product(product: Product, multiprocessors: int) -> KernelPlan | None:
-    """The launch of a product on a GPU of so many SMs, None where nothing is to be computed.
+def plan_product(product: Product, multiprocessors: int, capability: tuple[int, int]) -> KernelPlan | None:
+    """The launch of a product on a GPU of so many SMs and that capability, None where nothing is to be computed.
 
     Operands are called x, weights, scales and y.
     """
@@ -88,6 +89,9 @@ def plan_product(product: Product, multiprocessors: int) -> KernelPlan | None:
         return None
     if not 0 < product.depth < _MOST_DEPTH:
         return _plan_any(product)
+    form = choose_ring(product, multiprocessors, capability) if _fits_tensor_cores(product) else None
+    if form is not None:
+        return plan_ring(product, multiprocessors, form)
     if product.weights != product.kind:
         return _plan_tensor(product, multiprocessors) if _fits_tensor_cores(product) else _plan_any(product)
     if product.w[1] == product.x[1] == 1:

@@ -263,7 +263,8 @@ def _multiply(
     if 0 in shape:
         return result
     device = choose_device((*inputs, target))
-    plan = plan_product(describe_product(given, weights, target, scales, ready=ready), count_multiprocessors(device))
+    product = describe_product(given, weights, target, scales, ready=ready)
+    plan = plan_product(product, count_multiprocessors(device), read_capability(device))
     if plan is not None:
         addresses = {"x": given.operand.address, "weights": weights.operand.address, "y": target.operand.address}
         if scales is not None:

@@ -60,13 +60,13 @@ def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelP
     )
 
 
-def choose_ring(product: Product, capability: tuple[int, int]) -> RingForm | None:
-    """The form of a product, None where this is not the kernel for it."""
+def choose_ring(product: Product, multiprocessors: int, capability: tuple[int, int]) -> RingForm | None:
+    """The form of a product whose rows lie at multiples of 16 bytes, None where this is not the kernel for it."""
     if capability < (9, 0) or product.weights not in {"i8", "e4m3"} or product.depth < LINE * 8:
         return None
     columns = 1 if product.batch <= 8 else 2
-    for cluster in (1, 2, 4):
-        boxes = divide_up(product.depth, LINE * 8 * cluster)
-        if boxes * columns <= 4:
-            return RingForm(8, max(1, 4 // (boxes * columns)), cluster, 2)
-    return None
+    cluster = 1 if product.depth <= LINE * 8 else 2
+    boxes = divide_up(product.depth, LINE * 8 * cluster)
+    if boxes > 4:
+        return None
+    return RingForm(8, 4 // boxes, cluster, 2 if boxes * columns <= 4 else 1)

@@ -198,21 +198,23 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
     for (int half = 0; half < 2; ++half)
 #pragma unroll
       for (int c = 0; c < COLUMNS; ++c) {
-        int at = begin + APART * box + 4 * COUNT * half + COUNT * place;
-        int input = min((int)blockIdx.y * (8 * COLUMNS) + 8 * c + group, batch - 1);
-        const uint4* from = reinterpret_cast<const uint4*>(x + input * x_row + at);
+                int input = min((int)blockIdx.y * (8 * COLUMNS) + 8 * c + group, batch - 1);
+        const T* from = x + input * x_row;
         unsigned int* held = given + ((box * 2 + half) * COLUMNS + c) * (COUNT / 2);
 #pragma unroll
         for (int i = 0; i < COUNT / 8; ++i) {
+          int at = begin + APART * box + 4 * COUNT * half + 32 * i + 8 * place;
           uint4 line = make_uint4(0, 0, 0, 0);
-          if (at < depth) line = from[i];
+          if (at < depth) line = *reinterpret_cast<const uint4*>(from + at);
           held[4 * i] = line.x, held[4 * i + 1] = line.y, held[4 * i + 2] = line.z, held[4 * i + 3] = line.w;
         }
       }
 #pragma unroll
   for (int i = 0; i < PAIRS; i += 2) W::arrange(given[i], given[i + 1]);
-  int line = line_of(group);
-  unsigned int cell = 128 * line + 16 * (place ^ line);
+  // A lane has the weights of 16 bytes of x together: 8 bytes or 16.
+  constexpr int NEXT = 128 / COUNT;
+  int line = line_of(group), at_once = place * NEXT;
+  unsigned int cell = 128 * line + (16 * (at_once / 16 ^ line) | at_once % 16);
   unsigned int sent = address_of(partial) + 4 * (rank * WARPS + warp) * SUMS + 4 * SHARE * lane;
   auto add_up = [&](int number) {
     wait_for(address_of(&added[number % 2]), number / 2 % 2);
@@ -239,9 +241,13 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
       float sums[COLUMNS][CHAINS][4] = {};  // mma waits long for its own sums
 #pragma unroll
       for (int box = 0; box < BOXES; ++box) {
-        unsigned int from = ring.await(into + box, parity) + cell;
-        uint4 held[2][2] = {{load_shared(from), load_shared(from + 1024)},
-                            {load_shared(from ^ 64), load_shared((from ^ 64) + 1024)}};
+        unsigned int from = ring.await(into + box, parity);
+        uint4 held[2][2];
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          held[half][0] = load_line<NEXT>(from, cell, half);
+          held[half][1] = load_line<NEXT>(from + 1024, cell, half);
+        }
 #pragma unroll
         for (int half = 0; half < 2; ++half)
 #pragma unroll
