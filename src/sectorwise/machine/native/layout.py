@@ -146,8 +146,9 @@ SITE = {
 }
 SITE_BYTES = SITE["patterns"] + (COPY_PATTERN_BYTES << PATTERN_BITS)
 
-# Kinds of patterns: each lane for itself; all lanes one after the other; one address for all active lanes.
-SCATTERED, CONSECUTIVE, ONE_PLACE = 0, 1, 2
+# Kinds of patterns: each lane for itself; all lanes one after the other; one address for all active lanes; the active
+# lanes at the places that they have among all lanes one after the other.
+SCATTERED, CONSECUTIVE, ONE_PLACE, IN_PLACE = 0, 1, 2, 3
 
 # Columns (i64) of the logs: site, how often, mask, place in the period, 32 differences; a copy has also its
 # destination's place, 32 differences and 32 sizes, and the lanes that issue it.

@@ -11,6 +11,7 @@ from sectorwise.machine.native.layout import (
     CONSECUTIVE,
     CONTEXT,
     COPY_PATTERN_BYTES,
+    IN_PLACE,
     LANES,
     LOG_COLUMNS,
     ONE_PLACE,
@@ -148,23 +149,28 @@ def _key(code: Code, place: str) -> str:
     return code.value(f"or i64 {upper}, {code.value('zext i32 %mask to i64')}")
 
 
-def _kind_of(code: Code, kind: str, differences: str) -> str:
-    """How the lanes lie: CONSECUTIVE, ONE_PLACE or SCATTERED, i32."""
+def _kind_of(code: Code, kind: str, differences: str, lane: str) -> str:
+    """How the lanes lie, of which `lane` is the first: CONSECUTIVE, ONE_PLACE, IN_PLACE or SCATTERED, i32."""
     vector = f"<{LANES} x {kind}>"
     width = code.load("i32", "%site", SITE["width"])
+    first = lane
     if kind == "i64":
         width = code.value(f"zext i32 {width} to i64")
-    numbers = "<" + ", ".join(f"{kind} {lane}" for lane in range(LANES)) + ">"
-    steps = code.value(f"mul {vector} {spread(code, kind, width)}, {numbers}")
+    else:
+        first = code.value(f"trunc i64 {lane} to i32")
+    numbers = "<" + ", ".join(f"{kind} {number}" for number in range(LANES)) + ">"
+    behind = code.value(f"sub {vector} {numbers}, {spread(code, kind, first)}")
+    steps = code.value(f"mul {vector} {spread(code, kind, width)}, {behind}")
     far = code.value(f"icmp ne {vector} {differences}, {steps}")
-    off = code.value(f"bitcast <{LANES} x i1> {far} to i32")
+    off = code.value(f"and i32 {code.value(f'bitcast <{LANES} x i1> {far} to i32')}, %mask")
+    in_steps = code.value(f"icmp eq i32 {off}, 0")
     full = code.value("icmp eq i32 %mask, -1")
-    in_steps = code.value(f"and i1 {full}, {code.value(f'icmp eq i32 {off}, 0')}")
     apart = code.value(f"icmp ne {vector} {differences}, zeroinitializer")
     some = code.value(f"bitcast <{LANES} x i1> {apart} to i32")
     same = code.value(f"icmp eq i32 {some}, 0")
-    else_kind = code.value(f"select i1 {same}, i32 {ONE_PLACE}, i32 {SCATTERED}")
-    return code.value(f"select i1 {in_steps}, i32 {CONSECUTIVE}, i32 {else_kind}")
+    stepped = code.value(f"select i1 {full}, i32 {CONSECUTIVE}, i32 {IN_PLACE}")
+    else_kind = code.value(f"select i1 {in_steps}, i32 {stepped}, i32 {SCATTERED}")
+    return code.value(f"select i1 {same}, i32 {ONE_PLACE}, i32 {else_kind}")
 
 
 def _note(name: str, kind: str) -> Code:
@@ -175,27 +181,35 @@ def _note(name: str, kind: str) -> Code:
     (pattern, kept), key = _recent(code, place, PATTERN_BYTES), _key(code, place)
 
     def is_new(candidate: str) -> str:
+        # Most that are new have another mask or place: then what else is kept of the pattern is not touched.
         other = code.value(f"icmp ne i64 {code.load('i64', candidate, PATTERN['mask'])}, {key}")
-        return code.value(f"or i1 {other}, {_differs(code, kind, differences, candidate, 'differences')}")
+        code.store("i1", other, new)
+        with code.when(code.value(f"xor i1 {other}, true")):
+            code.store("i1", _differs(code, kind, differences, candidate, "differences"), new)
+        return code.load("i1", new)
 
-    chosen = code.variable("ptr", pattern)
+    chosen, new = code.variable("ptr", pattern), code.variable("i1", "true")
     with code.when(is_new(pattern)):
-        _count_at_once(code, kind, key, differences)
+        _count_at_once(code, kind, key, (differences, lane))
         second = _find_pattern(code, key, [(kind, differences)], kept, PATTERN_BYTES)
         code.store("ptr", second, chosen)
         with code.when(is_new(second)):
             code.run(f"evict.{kind}", f"ptr %ctx, ptr %site, ptr {second}")
             code.store("i64", key, second, PATTERN["mask"])
             code.store(f"<{LANES} x {kind}>", differences, second, PATTERN["differences"], 64)
-            code.store("i32", _kind_of(code, kind, differences), second, PATTERN["kind"])
+            code.store("i32", _kind_of(code, kind, differences, lane), second, PATTERN["kind"])
     result = code.load("ptr", chosen)
     code.bump("i64", result, 1, PATTERN["hits"])
     code.give(result)
     return code
 
 
-def _count_at_once(code: Code, kind: str, key: str, differences: str) -> None:
-    """Where a site meets ever new patterns: counts this one, and is done, if it needs not be kept."""
+def _count_at_once(code: Code, kind: str, key: str, lanes: tuple[str, str]) -> None:
+    """Where a site meets ever new patterns: counts this one, and is done, if it needs not be kept.
+
+    `lanes` are the differences and the first lane.
+    """
+    differences, lane = lanes
     many = code.value(f"icmp sge i64 {code.load('i64', '%site', SITE['most_excess'])}, 0")
     with code.when(many):
         pattern = code.at("%ctx", CONTEXT["pattern"])
@@ -204,7 +218,7 @@ def _count_at_once(code: Code, kind: str, key: str, differences: str) -> None:
         code.store(f"<{LANES} x {kind}>", differences, pattern, PATTERN["differences"], 64)
         counted = code.call("i32", _FORGET[kind], f"ptr %site, ptr {pattern}")
         with code.when(code.value(f"icmp ne i32 {counted}, 0")):
-            code.store("i32", _kind_of(code, kind, differences), pattern, PATTERN["kind"])
+            code.store("i32", _kind_of(code, kind, differences, lane), pattern, PATTERN["kind"])
             code.give(pattern)
 
 
