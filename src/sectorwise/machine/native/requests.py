@@ -29,6 +29,9 @@ from sectorwise.machine.sites import COPY_PERIOD_BYTES, PERIOD_BYTES
 _VECTOR = f"<{LANES} x i32>"
 _LONGS = f"<{LANES} x i64>"
 _FORGET = {"i64": "sectors.forget", "i32": "sectors.passes"}
+_FUTILE = 64
+"""After so many requests that are like none that is remembered, only each of so many is looked up."""
+
 _GOLDEN = -1640531535  # 2**32 over the golden ratio: spreads masks over the slots
 
 
@@ -65,6 +68,8 @@ def write_request_routine(name: str) -> str:
             return _note("note.word", "i32").text()
         case ["note", "copy"]:
             return _note_copy().text()
+        case ["once", kind]:
+            return _write_once(kind).text()
         case ["evict", kind]:
             return _evict(kind).text()
         case ["evict_copy"]:
@@ -178,7 +183,14 @@ def _note(name: str, kind: str) -> Code:
     code = Code(name, "ptr", "ptr %ctx, ptr %site, i32 %mask")
     lane = lane_of(code, "%mask")
     differences, place = _relate(code, kind, "addresses", lane, booleans(code, "%mask"))
-    (pattern, kept), key = _recent(code, place, PATTERN_BYTES), _key(code, place)
+    key = _key(code, place)
+    once = f"ptr %ctx, ptr %site, i32 %mask, i64 {key}, <{LANES} x {kind}> {differences}"
+    strange = code.load("i32", "%site", SITE["strange"])
+    futile = code.value(f"icmp uge i32 {strange}, {_FUTILE}")
+    turn = code.value(f"icmp ne i32 {code.value(f'and i32 {strange}, {_FUTILE - 1}')}, 0")
+    with code.when(code.value(f"and i1 {futile}, {turn}")):
+        _count_once(code, kind, once)
+    pattern, kept = _recent(code, place, PATTERN_BYTES)
 
     def is_new(candidate: str) -> str:
         # Most that are new have another mask or place: then what else is kept of the pattern is not touched.
@@ -190,7 +202,7 @@ def _note(name: str, kind: str) -> Code:
 
     chosen, new = code.variable("ptr", pattern), code.variable("i1", "true")
     with code.when(is_new(pattern)):
-        _count_at_once(code, kind, key, (differences, lane))
+        _count_once(code, kind, once)
         second = _find_pattern(code, key, [(kind, differences)], kept, PATTERN_BYTES)
         code.store("ptr", second, chosen)
         with code.when(is_new(second)):
@@ -199,27 +211,35 @@ def _note(name: str, kind: str) -> Code:
             code.store(f"<{LANES} x {kind}>", differences, second, PATTERN["differences"], 64)
             code.store("i32", _kind_of(code, kind, differences, lane), second, PATTERN["kind"])
     result = code.load("ptr", chosen)
+    code.store("i32", 0, "%site", SITE["strange"])
     code.bump("i64", result, 1, PATTERN["hits"])
     code.give(result)
     return code
 
 
-def _count_at_once(code: Code, kind: str, key: str, lanes: tuple[str, str]) -> None:
-    """Where a site meets ever new patterns: counts this one, and is done, if it needs not be kept.
-
-    `lanes` are the differences and the first lane.
-    """
-    differences, lane = lanes
-    many = code.value(f"icmp sge i64 {code.load('i64', '%site', SITE['most_excess'])}, 0")
-    with code.when(many):
-        pattern = code.at("%ctx", CONTEXT["pattern"])
-        code.store("i64", 1, pattern, PATTERN["hits"])
-        code.store("i64", key, pattern, PATTERN["mask"])
-        code.store(f"<{LANES} x {kind}>", differences, pattern, PATTERN["differences"], 64)
-        counted = code.call("i32", _FORGET[kind], f"ptr %site, ptr {pattern}")
-        with code.when(code.value(f"icmp ne i32 {counted}, 0")):
-            code.store("i32", _kind_of(code, kind, differences, lane), pattern, PATTERN["kind"])
+def _count_once(code: Code, kind: str, arguments: str) -> None:
+    """Where a site meets ever new patterns: counts this one, and is done, if it needs not be kept."""
+    with code.when(code.value(f"icmp sge i64 {code.load('i64', '%site', SITE['most_excess'])}, 0")):
+        pattern = code.call("ptr", f"once.{kind}", arguments)
+        with code.when(code.value(f"icmp ne ptr {pattern}, null")):
             code.give(pattern)
+
+
+def _write_once(kind: str) -> Code:
+    """Counts a request of which nothing is kept; gives its pattern, null where it has to be kept."""
+    vector = f"<{LANES} x {kind}>"
+    code = Code(f"once.{kind}", "ptr", f"ptr %ctx, ptr %site, i32 %mask, i64 %key, {vector} %differences")
+    pattern = code.at("%ctx", CONTEXT["pattern"])
+    code.store("i64", 1, pattern, PATTERN["hits"])
+    code.store("i64", "%key", pattern, PATTERN["mask"])
+    code.store(vector, "%differences", pattern, PATTERN["differences"], 64)
+    counted = code.call("i32", _FORGET[kind], f"ptr %site, ptr {pattern}")
+    with code.when(code.value(f"icmp eq i32 {counted}, 0")):
+        code.give("null")
+    code.store("i32", _kind_of(code, kind, "%differences", lane_of(code, "%mask")), pattern, PATTERN["kind"])
+    code.bump("i32", "%site", 1, SITE["strange"])
+    code.give(pattern)
+    return code
 
 
 def _open_row(code: Code, log: str, used: str, columns: int) -> str:
