@@ -218,13 +218,11 @@ MOVES = {
 
 
 def list_simple_moves(code: Code, operation: str, width: int) -> Iterator[tuple[int, int | str, Move]]:
-    """Kinds of patterns that are moved at once, the bytes from the first active lane's that they reach, and the move."""
+    """Kinds of patterns that are moved at once, the bytes that they reach from the first active lane on, the move."""
     block, one, in_place, _ = MOVES[operation]
     yield CONSECUTIVE, LANES * width, block
     yield ONE_PLACE, width, one
     if width == _WORD_BYTES or operation == "touch":
-        before, behind = (
-            code.value(f"call i32 @llvm.{count}.i32(i32 %mask, i1 true)") for count in ("cttz", "ctlz")
-        )
+        before, behind = (code.value(f"call i32 @llvm.{count}.i32(i32 %mask, i1 true)") for count in ("cttz", "ctlz"))
         lanes = code.value(f"sub i32 {LANES}, {code.value(f'add i32 {before}, {behind}')}")
         yield IN_PLACE, code.value(f"mul i64 {code.value(f'zext i32 {lanes} to i64')}, {width}"), in_place

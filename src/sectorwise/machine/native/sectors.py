@@ -49,9 +49,7 @@ def write_sweep(routines: str) -> str:
 
     There is one for each kind of address that these routines note.
     """
-    return "\n".join(
-        _write_sweep(sweep, rule).text() for sweep, rule in SWEEPS.items() if f"@{rule}(" in routines
-    )
+    return "\n".join(_write_sweep(sweep, rule).text() for sweep, rule in SWEEPS.items() if f"@{rule}(" in routines)
 
 
 def _write_sweep(name: str, rule: str) -> Code:

@@ -179,7 +179,7 @@ def _fill_memory(session: Session, bound: BoundLaunch, memory: GlobalMemory) -> 
     context.put(CONTEXT["local_warp_bytes"], "q", -(-size // 16) * 16 * LANES)
     context.put(CONTEXT["shared_window"], "Q", bound.shared_window)
     context.put(CONTEXT["local_window"], "Q", bound.local_window)
-    context.put(CONTEXT["log_limit"], "q", _FIRST_ROWS)
+    context.put(CONTEXT["log_limit"], "q", min(_FIRST_ROWS, LOG_ROWS))
     context.put(CONTEXT["wide_limit"], "q", LOG_ROWS)
     context.put(CONTEXT["allocation_count"], "q", len(memory.allocations))
     table = regions["allocations"]
