@@ -61,6 +61,10 @@ FAMILIES = {
         *(f"gemv_tensor<{form}, {kind}, 8, 1, 1, 1, 1>" for form in ("Int8", "E4m3") for kind in ("bf16", "f16")),
         *("gemv_tensor<Int4, bf16, 1, 1, 1, 1, 2>", "gemv_tensor<Int4, f16, 16, 1, 1, 2, 1>"),
     ),
+    "gemv_ring.cu": (
+        *(f"gemv_ring<{form}, {kind}, 1, 2, 1, 1, 2>" for form in ("Int8", "E4m3") for kind in ("bf16", "f16")),
+        *(f"gemv_ring<{form}, bf16, 2, 1, 2, 2, 2>" for form in ("Int8", "E4m3", "Plain")),
+    ),
     "matmul.cu": (
         *("matmul_tensor<bf16, 64, true, true>", "matmul_tensor<f16, 64, false, false>", "matmul_any<bf16>"),
         *("matmul_tensor<bf16, 128, true, false>", "matmul_tensor<bf16, 64, false, true>"),
@@ -81,6 +85,9 @@ FAMILIES = {
     ),
 }
 """Kernels that tests execute, by source."""
+UNCOUNTED = {"STAS", "it reaches into another block's shared memory"}
+"""What is executed but not counted: stores to shared memory that a barrier waits for."""
+
 _H200 = load_device("h200")
 
 
@@ -117,8 +124,8 @@ def bind_plan(plan: KernelPlan, memories: Mapping[str, Array], offsets: Mapping[
                 seen.add(name)
                 memory = memories[name].view(np.uint8).reshape(-1)
                 arguments.append(BufferArgument("u8", memory.size, Contents("array", array=memory), name))
-            case TensorMap(operand=name, kind="u8"):
-                arguments.append(map_bytes(argument, memories[name].view(np.uint8).reshape(-1)[offsets.get(name, 0) :]))
+            case TensorMap(operand=name) if name in memories:
+                arguments.append(map_matrix(argument, memories[name].view(np.uint8).reshape(-1)[offsets.get(name, 0) :]))
             case TensorMap():
                 arguments.append(BytesArgument(bytes(MAP_BYTES)))
             case _:
@@ -134,10 +141,11 @@ def bind_plan(plan: KernelPlan, memories: Mapping[str, Array], offsets: Mapping[
     return replace(bound, banks={**bound.banks, 0: bytes(bank)})
 
 
-def map_bytes(described: TensorMap, memory: Array) -> TensorMapArgument:
-    """A plan's tensor map of bytes, from the beginning of a memory on."""
+def map_matrix(described: TensorMap, memory: Array) -> TensorMapArgument:
+    """A plan's tensor map of a matrix that begins where a memory does."""
+    stored = memory if described.kind == "u8" else memory.view(np.uint16)
     return TensorMapArgument(
-        BufferArgument("u8", memory.size, Contents("array", array=memory), described.operand),
+        BufferArgument(described.kind, stored.size, Contents("array", array=stored), described.operand),
         shape=described.extents,
         strides_bytes=(described.step_bytes,),
         box=described.box,
@@ -154,7 +162,7 @@ def execute_plan(
     bound = bind_plan(plan, memories, offsets or {})
     execution = execute(bound, ExecutionOptions())
     assert execution.faults == ()
-    assert [each for each in execution.limitations if "no request of a warp counts" not in each.because and "STAS" not in each.because and "another block" not in each.because] == [], execution.limitations
+    assert {each.because.partition(":")[0] for each in execution.limitations} <= UNCOUNTED
     held = [each.buffer if isinstance(each, TensorMapArgument) else each for each in bound.launch.arguments]
     names = [argument.name for argument in held if isinstance(argument, BufferArgument)]
     return {str(name): execution.read_buffer(number) for number, name in enumerate(names)}

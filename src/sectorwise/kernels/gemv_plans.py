@@ -89,7 +89,7 @@ def plan_product(product: Product, multiprocessors: int, capability: tuple[int, 
         return None
     if not 0 < product.depth < _MOST_DEPTH:
         return _plan_any(product)
-    form = choose_ring(product, multiprocessors, capability) if _fits_tensor_cores(product) else None
+    form = choose_ring(product, capability) if _fits_tensor_cores(product) else None
     if form is not None:
         return plan_ring(product, multiprocessors, form)
     if product.weights != product.kind:

@@ -1,4 +1,4 @@
-"""Turns a product with weights of eight bits into a launch of blocks that stay, for GPUs that copy by tensor maps."""
+"""Turns a product whose part of x stays in registers into a launch of blocks that stay, on GPUs that copy in boxes."""
 
 from __future__ import annotations
 
@@ -11,62 +11,104 @@ if TYPE_CHECKING:
     from sectorwise.kernels.gemv_plans import Product
     from sectorwise.kernels.plan import Argument
 
-LINE: Final = 128
-"""Bytes of a row in a box, and so weights of a row."""
+_LINE_BYTES: Final = 128
+"""Of a row in a box; boxes of more cannot be swizzled so that all banks are met."""
 
-TILE: Final = 16
-"""Rows of a box."""
+_BOX_ROWS: Final = 16
+_WARPS: Final = 8
+_SUMS_BYTES: Final = 16 << 10
+"""Both are of the source: two times 256 sums of each warp."""
 
-SUMS: Final = 2048
-"""Sums of several tiles, and all warps of a cluster, that a block has to add at once; a thread makes one of them."""
+_BOXES_AHEAD: Final = 4
+"""Of a warp: 64 KiB a block keep DRAM busy, and two launches find room beside each other on an SM, with room for L1."""
 
-_FORMATS: Final = {"i8": ("Int8", "u8", 1), "e4m3": ("E4m3", "u8", 1), "bf16": ("Plain", "bf16", 2), "f16": ("Plain", "f16", 2)}
+_HELD: Final = 64
+"""Registers of a lane that x may take: with twice as many an SM has room for one block."""
+
+_CAPABILITY: Final = (9, 0)
+"""From this compute capability on there are tensor maps, clusters and programmatic dependent launches."""
+
+_MOST_ROWS: Final = 1 << 30
+"""Rows are counted in 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
 class RingForm:
-    """Warps a block, tiles that are on their way, blocks of a cluster, and blocks that an SM has room for."""
+    """How a product is shared out.
 
-    warps: int
+    Blocks of a cluster and their warps share the depth, a warp has `boxes` of it, for `columns` times eight inputs;
+    `ahead` tiles are on their way, and an SM is to have room for `blocks`.
+    """
+
+    columns: int
+    boxes: int
     ahead: int
     cluster: int
     blocks: int
 
 
+def choose_ring(product: Product, capability: tuple[int, int]) -> RingForm | None:
+    """The form of a product whose rows lie at multiples of 16 bytes, None where this is not the kernel for it.
+
+    It is where x of a warp fits into its registers, and more would be read of x without that than is of the weights:
+    with weights of eight bits, or many inputs.
+    """
+    if capability < _CAPABILITY or product.weights not in _FORMATS or product.rows > _MOST_ROWS:
+        return None
+    if product.rows > 1 and product.w[0] < product.depth:
+        return None
+    form, columns = _FORMATS[product.weights], 1 if product.batch <= 8 else 2
+    if form.item_bytes > 1 and columns == 1:
+        return None
+    across = _WARPS * _LINE_BYTES // form.item_bytes
+    if product.depth < across:
+        return None
+    # Two blocks share the depth where each warp has a box then: with half of x each there is half as much to read.
+    cluster = 1 if product.depth <= across else 2
+    boxes = divide_up(product.depth, across * cluster)
+    held = boxes * columns * (_LINE_BYTES // form.item_bytes) // 8
+    if boxes > _BOXES_AHEAD or held > 2 * _HELD:
+        return None
+    return RingForm(columns, boxes, _BOXES_AHEAD // boxes, cluster, 2 if held <= _HELD else 1)
+
+
 def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelPlan:
     """The launch of a product in a form: a block an SM, or fewer where there are fewer tiles."""
-    name, kind, item = _FORMATS[product.weights]
-    line = LINE // item
-    columns = 1 if product.batch <= 8 else 2
-    boxes = divide_up(product.depth, line * form.warps * form.cluster)
-    clusters = min(multiprocessors // form.cluster, divide_up(product.rows, TILE))
+    weights = _FORMATS[product.weights]
+    line = _LINE_BYTES // weights.item_bytes
+    clusters = min(max(1, multiprocessors // form.cluster), divide_up(product.rows, _BOX_ROWS))
+    row_bytes = weights.item_bytes * (product.w[0] if product.rows > 1 else product.depth)
     scales: Argument = Pointer("scales") if product.scales else Number(0)
-    extents = product.depth, product.rows
     arguments: tuple[Argument, ...] = (
-        TensorMap("weights", kind, extents, item * (product.w[0] if product.rows > 1 else product.depth), (line, TILE)),
+        TensorMap("weights", weights.kind, (product.depth, product.rows), row_bytes, (line, _BOX_ROWS)),
         *(Pointer("x"), scales, Pointer("y")),
         *(Number(product.rows, 4), Number(product.depth, 4), Number(product.x[0]), Number(product.scale_step)),
         *(Numbers(product.y), Number(product.batch, 4), Number(product.ready, 4)),
     )
-    sizes = (columns, boxes, form.ahead, form.warps, form.cluster, form.blocks)
+    sizes = ", ".join(map(str, (form.columns, form.boxes, form.ahead, form.cluster, form.blocks)))
     return KernelPlan(
         "gemv_ring.cu",
-        f"gemv_ring<{name}, {product.kind}, {', '.join(map(str, sizes))}>",
-        (clusters * form.cluster, divide_up(product.batch, 8 * columns), 1),
-        (32 * form.warps, 1, 1),
+        f"gemv_ring<{weights.name}, {product.kind}, {sizes}>",
+        (clusters * form.cluster, divide_up(product.batch, 8 * form.columns), 1),
+        (32 * _WARPS, 1, 1),
         arguments,
-        LINE * TILE * boxes * form.ahead * form.warps + 8 * min(SUMS, 32 * form.warps * form.warps * form.cluster),
+        _WARPS * form.boxes * form.ahead * _BOX_ROWS * _LINE_BYTES + _SUMS_BYTES,
         overlaps=True,
     )
 
 
-def choose_ring(product: Product, multiprocessors: int, capability: tuple[int, int]) -> RingForm | None:
-    """The form of a product whose rows lie at multiples of 16 bytes, None where this is not the kernel for it."""
-    if capability < (9, 0) or product.weights not in {"i8", "e4m3"} or product.depth < LINE * 8:
-        return None
-    columns = 1 if product.batch <= 8 else 2
-    cluster = 1 if product.depth <= LINE * 8 else 2
-    boxes = divide_up(product.depth, LINE * 8 * cluster)
-    if boxes > 4:
-        return None
-    return RingForm(8, 4 // boxes, cluster, 2 if boxes * columns <= 4 else 1)
+@dataclass(frozen=True, slots=True)
+class _Format:
+    """Weights of a type: their name in the source, the kind of tensor maps of them, and bytes of one."""
+
+    name: str
+    kind: str
+    item_bytes: int
+
+
+_FORMATS: Final = {
+    "i8": _Format("Int8", "u8", 1),
+    "e4m3": _Format("E4m3", "u8", 1),
+    "bf16": _Format("Plain", "bf16", 2),
+    "f16": _Format("Plain", "f16", 2),
+}

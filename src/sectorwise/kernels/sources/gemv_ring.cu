@@ -5,6 +5,8 @@
 // depth in a box, and of its rows, only that matters that W and x, W and y agree.
 #include "ring.cuh"
 
+constexpr int WARPS = 8;
+
 struct Output {
   int64 batch_step, row_step;
 };
@@ -109,13 +111,9 @@ template <int COUNT> __device__ void send(unsigned int to, unsigned int barrier,
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%2, %3, %4, %5}, [%1];" ::"r"(to),
                  "r"(barrier), "f"(values[0]), "f"(values[1]), "f"(values[2]), "f"(values[3])
                  : "memory");
-  else if constexpr (COUNT == 2)
+  else
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%2, %3}, [%1];" ::"r"(to),
                  "r"(barrier), "f"(values[0]), "f"(values[1])
-                 : "memory");
-  else
-    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %2, [%1];" ::"r"(to), "r"(barrier),
-                 "f"(values[0])
                  : "memory");
 }
 
@@ -133,19 +131,19 @@ template <typename T> struct Chosen {
 
 // A cluster has tiles of 16 rows, and a warp BOXES boxes of 16 x 128 bytes of weights of each; AHEAD tiles are on their
 // way. Inputs are 8 COLUMNS; blockIdx.y counts such groups; inputs beyond the last are the last again. What the warps
-// make of some tiles is added while they are at the next. `ready` is as in gemv_rows.
-template <typename W, typename T, int COLUMNS, int BOXES, int AHEAD, int WARPS, int CLUSTER, int BLOCKS>
+// make of a tile is added while they are at the next ones, half of it by each block. `ready` is as in gemv_rows.
+template <typename W, typename T, int COLUMNS, int BOXES, int AHEAD, int CLUSTER, int BLOCKS>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(32 * WARPS, BLOCKS)
 gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* scales, T* y, int rows, int depth,
           int64 x_row, int64 scale_step, Output output, int batch, int ready) {
+  static_assert(CLUSTER == 1 || CLUSTER == 2);
   constexpr int COUNT = W::COUNT, LINE = 8 * COUNT, APART = LINE * CLUSTER * WARPS, STAGES = BOXES * AHEAD;
-  constexpr int SHARE = 4 / CLUSTER, PART = 32 * SHARE, TILE = COLUMNS * PART;
-  constexpr int MOST = 2048 / (WARPS * CLUSTER), TOGETHER = (MOST < 32 * WARPS ? MOST : 32 * WARPS) / TILE;
-  constexpr int SUMS = TOGETHER * TILE;
+  constexpr int SHARE = 4 / CLUSTER, PART = 32 * SHARE, TILE = COLUMNS * PART;  // sums of a lane, of 8 inputs, of a tile
+  constexpr int TOGETHER = 2 / COLUMNS, SUMS = TOGETHER * TILE, ADDENDS = CLUSTER * WARPS;
   constexpr int CHAINS = 2 / COLUMNS, PAIRS = BOXES * COLUMNS * COUNT;
   extern __shared__ __align__(1024) unsigned char rings[];
   __shared__ unsigned long long barriers[WARPS * STAGES], added[2];
-  float* partial = reinterpret_cast<float*>(rings + BOX_BYTES * STAGES * WARPS);  // [2][CLUSTER * WARPS][SUMS]
+  float* partial = reinterpret_cast<float*>(rings + BOX_BYTES * STAGES * WARPS);  // [2][ADDENDS][SUMS]
   begin_next();
   int lane = threadIdx.x % 32, warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), group = lane / 4, place = lane % 4;
   int rank = CLUSTER > 1 ? rank_in_cluster() : 0;
@@ -155,14 +153,14 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
   Ring<STAGES> ring = {address_of(rings) + BOX_BYTES * STAGES * warp, address_of(barriers) + 8 * STAGES * warp};
   auto expect_sums = [&](int number) {
     int given = min(count - number * TOGETHER, TOGETHER);
-    if (given > 0) expect_bytes(address_of(&added[number % 2]), given * 4 * CLUSTER * WARPS * TILE);
+    if (given > 0) expect_bytes(address_of(&added[number % 2]), given * 4 * ADDENDS * TILE);
   };
   if (threadIdx.x == 0)
     for (int turn = 0; turn < 2; ++turn) {
       make_barrier(address_of(&added[turn]), 1);
       expect_sums(turn);
     }
-  // Of a tile a block adds SHARE of the four sums that lanes have: both inputs of a row, or of two, or one.
+  // Of a tile a block adds SHARE of the four sums that lanes have: both inputs of a row, or of two.
   struct Sum {
     int thread, row, input;
     bool there;
@@ -198,7 +196,7 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
     for (int half = 0; half < 2; ++half)
 #pragma unroll
       for (int c = 0; c < COLUMNS; ++c) {
-                int input = min((int)blockIdx.y * (8 * COLUMNS) + 8 * c + group, batch - 1);
+        int input = min((int)blockIdx.y * (8 * COLUMNS) + 8 * c + group, batch - 1);
         const T* from = x + input * x_row;
         unsigned int* held = given + ((box * 2 + half) * COLUMNS + c) * (COUNT / 2);
 #pragma unroll
@@ -223,7 +221,7 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
     if (!sum.there) return;
     float all = 0;
 #pragma unroll
-    for (int w = 0; w < CLUSTER * WARPS; ++w) all += partial[(number % 2 * CLUSTER * WARPS + w) * SUMS + sum.thread];
+    for (int w = 0; w < ADDENDS; ++w) all += partial[(number % 2 * ADDENDS + w) * SUMS + sum.thread];
     y[sum.input * output.batch_step + sum.row * output.row_step] = round_to<T>(all * scale);
     scale = find_scale(number + 1);
   };
@@ -266,7 +264,7 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
       }
       int turn = number / TOGETHER % 2, within = number % TOGETHER;
       if (within == 0 && number) add_up(number / TOGETHER - 1);
-      unsigned int to = sent + 4 * (turn * CLUSTER * WARPS * SUMS + within * TILE);
+      unsigned int to = sent + 4 * (turn * ADDENDS * SUMS + within * TILE);
       unsigned int barrier = address_of(&added[turn]);
 #pragma unroll
       for (int c = 0; c < COLUMNS; ++c) {
