@@ -17,7 +17,15 @@ from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.cuda import CUDA
 from sectorwise.kernels.plan import SOURCES, Operand, Pointer, TensorMap, pack
 from sectorwise.kernels.tensor_maps import MAP_BYTES
-from sectorwise.launch.config import Argument, BufferArgument, BytesArgument, Contents, LaunchConfig, PointerArgument, TensorMapArgument
+from sectorwise.launch.config import (
+    Argument,
+    BufferArgument,
+    BytesArgument,
+    Contents,
+    LaunchConfig,
+    PointerArgument,
+    TensorMapArgument,
+)
 from sectorwise.machine.engine import execute
 from sectorwise.machine.execution import ExecutionOptions
 
@@ -125,7 +133,9 @@ def bind_plan(plan: KernelPlan, memories: Mapping[str, Array], offsets: Mapping[
                 memory = memories[name].view(np.uint8).reshape(-1)
                 arguments.append(BufferArgument("u8", memory.size, Contents("array", array=memory), name))
             case TensorMap(operand=name) if name in memories:
-                arguments.append(map_matrix(argument, memories[name].view(np.uint8).reshape(-1)[offsets.get(name, 0) :]))
+                arguments.append(
+                    map_matrix(argument, memories[name].view(np.uint8).reshape(-1)[offsets.get(name, 0) :])
+                )
             case TensorMap():
                 arguments.append(BytesArgument(bytes(MAP_BYTES)))
             case _:
@@ -162,7 +172,7 @@ def execute_plan(
     bound = bind_plan(plan, memories, offsets or {})
     execution = execute(bound, ExecutionOptions())
     assert execution.faults == ()
-    assert {each.because.partition(":")[0] for each in execution.limitations} <= UNCOUNTED
+    assert {each.because.partition(":")[0] for each in execution.limitations} <= UNCOUNTED, execution.limitations
     held = [each.buffer if isinstance(each, TensorMapArgument) else each for each in bound.launch.arguments]
     names = [argument.name for argument in held if isinstance(argument, BufferArgument)]
     return {str(name): execution.read_buffer(number) for number, name in enumerate(names)}

@@ -140,9 +140,7 @@ def plan_of(weights: str, rows: int, depth: int, batch: int) -> KernelPlan:
         ("bf16", 4096, 4096, 16, "gemv_ring<Plain, bf16, 2, 4, 1, 2, 2>", 132),
     ],
 )
-def test_which_form_for_which_shape(
-    weights: str, rows: int, depth: int, batch: int, kernel: str, blocks: int
-) -> None:
+def test_which_form_for_which_shape(weights: str, rows: int, depth: int, batch: int, kernel: str, blocks: int) -> None:
     plan = plan_of(weights, rows, depth, batch)
     assert (plan.kernel, plan.grid, plan.block) == (kernel, (blocks, 1, 1), (256, 1, 1))
     assert plan.overlaps
