@@ -1,8 +1,8 @@
 // y [batch, rows] = x [batch, depth] W^T on tensor cores, W [rows, depth] of 8 or 16 bits, by blocks that stay.
 //
 // A cluster goes through tiles of 16 rows; its warps share the depth, each with boxes of 128 bytes a row. So the part of
-// x that belongs to a warp's boxes is the same for all tiles: it is read once and stays in registers. Of the order of the
-// depth in a box, and of its rows, only that matters that W and x, W and y agree.
+// x that belongs to the boxes of a warp is the same for all tiles: it is read once and stays in registers. Of the order
+// of the depth in a box, and of its rows, only that matters that W and x, W and y agree.
 #include "ring.cuh"
 
 constexpr int WARPS = 8;
@@ -86,7 +86,9 @@ template <int COUNT> __device__ bool narrow(unsigned int (&pairs)[COUNT], float&
     unsigned int size = pairs[i] & 0x7fff7fffu;
     asm("max.u16x2 %0, %0, %1;" : "+r"(most) : "r"(size));
     // Less one: zeros, which are exact, become the largest.
-    asm("{ .reg .b32 less; add.u16x2 less, %1, %2; min.u16x2 %0, %0, less; }" : "+r"(least) : "r"(size), "r"(0xffffffffu));
+    asm("{ .reg .b32 less; add.u16x2 less, %1, %2; min.u16x2 %0, %0, less; }"
+        : "+r"(least)
+        : "r"(size), "r"(0xffffffffu));
   }
   most = __reduce_max_sync(0xffffffffu, max(most & 0xffff, most >> 16));
   least = __reduce_min_sync(0xffffffffu, min(least & 0xffff, least >> 16));
@@ -104,16 +106,16 @@ template <int COUNT> __device__ bool narrow(unsigned int (&pairs)[COUNT], float&
   return true;
 }
 
-// COUNT floats to shared memory of a block of the cluster, and as many bytes less to wait for at its barrier: what is
-// written is seen by who waits there, without a fence.
-template <int COUNT> __device__ void send(unsigned int to, unsigned int barrier, const float* values) {
-  if constexpr (COUNT == 4)
+// Every STEP-th of four floats to shared memory of a block of the cluster, and as many bytes less to wait for at its
+// barrier: what is written is seen by who waits there, without a fence.
+template <int STEP> __device__ void send(unsigned int to, unsigned int barrier, const float* values) {
+  if constexpr (STEP == 1)
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%2, %3, %4, %5}, [%1];" ::"r"(to),
                  "r"(barrier), "f"(values[0]), "f"(values[1]), "f"(values[2]), "f"(values[3])
                  : "memory");
   else
     asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%2, %3}, [%1];" ::"r"(to),
-                 "r"(barrier), "f"(values[0]), "f"(values[1])
+                 "r"(barrier), "f"(values[0]), "f"(values[2])
                  : "memory");
 }
 
@@ -138,7 +140,7 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
           int64 x_row, int64 scale_step, Output output, int batch, int ready) {
   static_assert(CLUSTER == 1 || CLUSTER == 2);
   constexpr int COUNT = W::COUNT, LINE = 8 * COUNT, APART = LINE * CLUSTER * WARPS, STAGES = BOXES * AHEAD;
-  constexpr int SHARE = 4 / CLUSTER, PART = 32 * SHARE, TILE = COLUMNS * PART;  // sums of a lane, of 8 inputs, of a tile
+  constexpr int SHARE = 4 / CLUSTER, PART = 32 * SHARE, TILE = COLUMNS * PART;  // sums of a lane, 8 inputs, a tile
   constexpr int TOGETHER = 2 / COLUMNS, SUMS = TOGETHER * TILE, ADDENDS = CLUSTER * WARPS;
   constexpr int CHAINS = 2 / COLUMNS, PAIRS = BOXES * COLUMNS * COUNT;
   extern __shared__ __align__(1024) unsigned char rings[];
@@ -160,7 +162,8 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
       make_barrier(address_of(&added[turn]), 1);
       expect_sums(turn);
     }
-  // Of a tile a block adds SHARE of the four sums that lanes have: both inputs of a row, or of two.
+  // Of a tile a block adds SHARE of the four sums that lanes have: both inputs of two rows, or one. They lie so that 16
+  // threads that follow each other have all rows of an input.
   struct Sum {
     int thread, row, input;
     bool there;
@@ -168,9 +171,9 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
   auto find_sum = [&](int number) {
     int thread = threadIdx.x;
     asm volatile("" : "+r"(thread));  // what follows from it needs no registers meanwhile
-    int value = rank * SHARE + thread % SHARE, from = thread % PART / SHARE;
-    int row = 16 * (first + (number * TOGETHER + thread / TILE) * step) + line_of(from / 4) + value / 2 * 8;
-    int input = (int)blockIdx.y * (8 * COLUMNS) + 8 * (thread % TILE / PART) + from % 4 * 2 + value % 2;
+    int value = thread % SHARE * CLUSTER + rank, from = thread % PART / SHARE;
+    int row = 16 * (first + (number * TOGETHER + thread / TILE) * step) + from % 8 + value / 2 * 8;
+    int input = (int)blockIdx.y * (8 * COLUMNS) + 8 * (thread % TILE / PART) + from / 8 * 2 + value % 2;
     return Sum{thread, row, input, thread < SUMS && row < rows && input < batch};
   };
   auto find_scale = [&](int number) {
@@ -201,19 +204,17 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
         unsigned int* held = given + ((box * 2 + half) * COLUMNS + c) * (COUNT / 2);
 #pragma unroll
         for (int i = 0; i < COUNT / 8; ++i) {
-          int at = begin + APART * box + 4 * COUNT * half + 32 * i + 8 * place;
+          int at = begin + APART * box + 4 * COUNT * half + COUNT * place + 8 * i;
           uint4 line = make_uint4(0, 0, 0, 0);
-          if (at < depth) line = *reinterpret_cast<const uint4*>(from + at);
+          if (at < depth) line = *reinterpret_cast<const uint4*>(from + at);  // sectorwise: allow SW101, SW105
           held[4 * i] = line.x, held[4 * i + 1] = line.y, held[4 * i + 2] = line.z, held[4 * i + 3] = line.w;
         }
       }
 #pragma unroll
   for (int i = 0; i < PAIRS; i += 2) W::arrange(given[i], given[i + 1]);
-  // A lane has the weights of 16 bytes of x together: 8 bytes or 16.
-  constexpr int NEXT = 128 / COUNT;
-  int line = line_of(group), at_once = place * NEXT;
-  unsigned int cell = 128 * line + (16 * (at_once / 16 ^ line) | at_once % 16);
-  unsigned int sent = address_of(partial) + 4 * (rank * WARPS + warp) * SUMS + 4 * SHARE * lane;
+  int line = line_of(group);
+  unsigned int cell = 128 * line + 16 * (place ^ line);
+  unsigned int sent = address_of(partial) + 4 * (rank * WARPS + warp) * SUMS + 4 * SHARE * (8 * place + line);
   auto add_up = [&](int number) {
     wait_for(address_of(&added[number % 2]), number / 2 % 2);
     if (threadIdx.x == 0) expect_sums(number + 2);
@@ -239,13 +240,9 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
       float sums[COLUMNS][CHAINS][4] = {};  // mma waits long for its own sums
 #pragma unroll
       for (int box = 0; box < BOXES; ++box) {
-        unsigned int from = ring.await(into + box, parity);
-        uint4 held[2][2];
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          held[half][0] = load_line<NEXT>(from, cell, half);
-          held[half][1] = load_line<NEXT>(from + 1024, cell, half);
-        }
+        unsigned int from = ring.await(into + box, parity) + cell;
+        uint4 held[2][2] = {{load_shared(from), load_shared(from + 1024)},
+                            {load_shared(from ^ 64), load_shared((from ^ 64) + 1024)}};
 #pragma unroll
         for (int half = 0; half < 2; ++half)
 #pragma unroll
@@ -276,7 +273,7 @@ gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* sc
         }
 #pragma unroll
         for (int block = 0; block < CLUSTER; ++block)
-          send<SHARE>(place_in<CLUSTER>(to + 4 * PART * c, block), place_in<CLUSTER>(barrier, block), both + SHARE * block);
+          send<CLUSTER>(place_in<CLUSTER>(to + 4 * PART * c, block), place_in<CLUSTER>(barrier, block), both + block);
       }
     }
   };

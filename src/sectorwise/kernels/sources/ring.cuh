@@ -30,30 +30,17 @@ template <int STAGES> struct Ring {
   }
 };
 
-// 16 bytes of a line of a box, 8 or 16 of them together, from the first on, at `from`: of its half, 32 bytes apart.
-template <int TOGETHER> __device__ uint4 load_line(unsigned int from, unsigned int cell, int half) {
+__device__ uint4 load_shared(unsigned int from) {
   uint4 held;
-  if constexpr (TOGETHER == 16) {
-    asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
-                 : "=r"(held.x), "=r"(held.y), "=r"(held.z), "=r"(held.w)
-                 : "r"(from + (cell ^ 64 * half))
-                 : "memory");
-  } else {
-    asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];"
-                 : "=r"(held.x), "=r"(held.y)
-                 : "r"(from + (cell ^ 64 * half))
-                 : "memory");
-    asm volatile("ld.shared.v2.u32 {%0,%1}, [%2];"
-                 : "=r"(held.z), "=r"(held.w)
-                 : "r"(from + (cell ^ 64 * half + 32))
-                 : "memory");
-  }
+  asm volatile("ld.shared.v4.u32 {%0,%1,%2,%3}, [%4];"
+               : "=r"(held.x), "=r"(held.y), "=r"(held.z), "=r"(held.w)
+               : "r"(from)
+               : "memory");
   return held;
 }
 
-// Which line of a box eight groups of four lanes read, its bits turned round: then those of 16 lanes that read 8 bytes
-// each meet all banks.
-__device__ int line_of(int group) { return group % 2 * 4 + group / 2 % 2 * 2 + group / 4; }
+// Of the lines of a box those two that eight lanes read at once are four apart, so that they meet all banks.
+__device__ int line_of(int group) { return group / 2 + group % 2 * 4; }
 
 // One lane of the warp, the same each time.
 __device__ bool is_elected() {
