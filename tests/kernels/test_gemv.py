@@ -70,7 +70,7 @@ def multiply(
     form: tuple[int, int, int] | None = None,
 ) -> tuple[str, Array, Array]:
     """Execute y = x W^T; the kernel, its result and what float64 gives, both rounded to nothing."""
-    rows = weights.shape[0]
+    rows = weights.shape[0] if weights_kind != "u4" or scales is None else scales.shape[1]
     out = np.full((*x.shape[:-1], rows), 77, STORED[kind]) if y is None else y
     memories, offsets, arrays = {}, {}, {}
     for name, view, dtype in (("x", x, kind), ("weights", weights, weights_kind), ("y", out, kind)):
@@ -85,7 +85,7 @@ def multiply(
     plan = plan_product(product, SMS)
     assert plan is not None
     if form is not None:
-        plan = reshape(plan, weights.shape[0], form)
+        plan = reshape(plan, rows, form)
     left = run_plan(plan, memories, offsets)["y"].view(STORED[kind]).reshape(memories["y"].shape)
     result = np.ndarray(out.shape, STORED[kind], left, offsets["y"], out.strides)
     return plan.kernel, read(result, kind), read(x, kind)
@@ -199,31 +199,32 @@ def test_weights_of_eight_bits_of_odd_depth(weights_kind: str) -> None:
 def pack(values: Array) -> Array:
     """The kernel's packing of weights [rows, depth]."""
     rows, depth = values.shape
-    to = np.zeros((rows, -(-depth // 128) * 64), np.uint8)
+    to = np.zeros((-(-rows // 16), -(-depth // 128), 16, 64), np.uint8)
     plan = plan_packing(rows, depth, (values.strides[0], values.strides[1]))
     assert plan is not None
     return run_plan(plan, {"from": values, "to": to})["to"].reshape(to.shape)
 
 
-def unpack(packed: Array, depth: int) -> Array:
+def unpack(packed: Array, rows: int, depth: int) -> Array:
     """Weights [rows, depth] by the format's definition, one after the other."""
-    values = np.zeros((packed.shape[0], packed.shape[1] * 2), np.int64)
-    for at in range(values.shape[1]):
-        chunk, within = divmod(at, 128)
-        piece, within = divmod(within, 32)
-        place, number = divmod(within, 8)
-        bit = 4 * (number // 2) + 16 * (number % 2)
-        byte = packed[:, 64 * chunk + 16 * place + 4 * piece + bit // 8].astype(np.int64)
-        values[:, at] = (byte >> bit % 8 & 15) - 8
+    values = np.zeros((packed.shape[0] * 16, packed.shape[1] * 128), np.int64)
+    n = np.arange(values.shape[0])
+    for k in range(values.shape[1]):
+        p, t, e = k % 128 // 32, k % 32 // 8, k % 8
+        byte = packed[n // 16, k // 128, n % 16, 16 * t + 4 * p + e // 4 + 2 * (e % 2)].astype(np.int64)
+        values[:, k] = (byte >> e // 2 % 2 * 4 & 15) - 8
+    assert np.all(values[rows:] == 0)
     assert np.all(values[:, depth:] == 0)
-    return values[:, :depth]
+    return values[:rows, :depth]
 
 
 def test_packing_keeps_every_weight_and_clips() -> None:
     values = np.random.default_rng(1).integers(-8, 8, (5, 200)).astype(np.int8)
-    np.testing.assert_array_equal(unpack(pack(values), 200), values)
+    np.testing.assert_array_equal(unpack(pack(values), 5, 200), values)
     values[2, 7:9] = 100, -100
-    assert unpack(pack(values), 200)[2, 7:9].tolist() == [7, -8]
+    assert unpack(pack(values), 5, 200)[2, 7:9].tolist() == [7, -8]
+    tall = np.random.default_rng(2).integers(-8, 8, (33, 130)).astype(np.int8)
+    np.testing.assert_array_equal(unpack(pack(tall), 33, 130), tall)
 
 
 @pytest.mark.parametrize(

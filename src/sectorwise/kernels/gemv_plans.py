@@ -19,6 +19,9 @@ VECTOR_BYTES: Final = 16
 GROUP: Final = 128
 """Weights of 4 bits that share a scale."""
 
+TILE: Final = 16
+"""Rows of a product on tensor cores, and rows that packed weights have together."""
+
 LOADS: Final = 4
 """Loads of 16 bytes that a lane has in flight: 64 bytes, so 512 threads of an SM are enough for 32 KiB."""
 
@@ -34,7 +37,9 @@ _SHARE_X: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """A product y [batch, rows] = x [batch, depth] W^T, strides in elements; of packed weights W's are in bytes.
+    """A product y [batch, rows] = x [batch, depth] W^T, strides in elements.
+
+    Of packed weights `w` are bytes: how many are of a row, and 1.
 
     `kind` is the type of x and y, `weights` that of W; `scales` says whether there are some, and `scale_step` how far
     apart in elements, of rows or of groups. `ready` says that nothing ahead on the stream writes weights or scales.
@@ -58,18 +63,24 @@ class Product:
 def describe_product(
     x: DeviceArray, weights: DeviceArray, out: DeviceArray, scales: DeviceArray | None = None, *, ready: bool = False
 ) -> Product:
-    """The product of arrays whose shapes fit; x and out may have one axis less. Packed weights are [rows, bytes]."""
+    """The product of arrays whose shapes fit; x and out may have one axis less.
+
+    Packed weights are of bytes [tiles, groups, 16, 64], and scales say how many rows there are.
+    """
     x_strides, y_strides = ((0, *array.strides)[-2:] for array in (x, out))
     batch, depth = (1, *x.shape)[-2:]
     packed = weights.dtype == "u4"
+    rows, w = weights.shape[0], (weights.strides[0], weights.strides[1])
+    if packed and scales is not None:
+        rows, w = scales.shape[1], (weights.shape[1] * (GROUP // 2), 1)
     return Product(
         kind=x.dtype,
         weights=weights.dtype,
         batch=batch,
-        rows=weights.shape[0],
+        rows=rows,
         depth=depth,
         x=(x_strides[0], x_strides[1]),
-        w=(weights.strides[0], weights.strides[1]),
+        w=w,
         y=(y_strides[0], y_strides[1]),
         x_address=x.operand.address,
         w_address=weights.operand.address,
@@ -100,15 +111,15 @@ def plan_product(product: Product, multiprocessors: int) -> KernelPlan | None:
 
 
 def plan_packing(rows: int, depth: int, strides: tuple[int, int]) -> KernelPlan | None:
-    """The launch that packs weights of a byte each (`from`, strides in bytes) to words [rows, ceil(depth/128) * 16]."""
-    words = divide_up(depth, GROUP) * (GROUP // 8)
-    if rows * words == 0:
+    """The launch that packs weights of a byte each (`from`, strides in bytes) to bytes [tiles, groups, 16, 64] (`to`)."""
+    tiles, groups = divide_up(rows, TILE), divide_up(depth, GROUP)
+    if tiles * groups == 0:
         return None
     arguments: tuple[Argument, ...] = (
         *(Pointer("from"), Pointer("to")),
-        *(Number(number) for number in (rows, depth, *strides, words)),
+        *(Number(number) for number in (rows, depth, *strides, groups)),
     )
-    return KernelPlan("gemv_any.cu", "pack_int4", (divide_up(rows * words, 256), 1, 1), (256, 1, 1), arguments)
+    return KernelPlan("gemv_any.cu", "pack_int4", (tiles * groups, 1, 1), (256, 1, 1), arguments)
 
 
 def _item_bytes(dtype: str) -> int:
