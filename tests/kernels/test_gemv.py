@@ -68,6 +68,7 @@ def multiply(
     *,
     ready: bool = False,
     form: tuple[int, int, int] | None = None,
+    sms: int = SMS,
 ) -> tuple[str, Array, Array]:
     """Execute y = x W^T; the kernel, its result and what float64 gives, both rounded to nothing."""
     rows = weights.shape[0] if weights_kind != "u4" or scales is None else scales.shape[1]
@@ -82,7 +83,7 @@ def multiply(
         scale, offsets["scales"] = hold("scales", scales, scales, "f32" if scales.dtype == np.float32 else kind)
         memories["scales"] = scales
     product = describe_product(arrays["x"], arrays["weights"], arrays["y"], scale, ready=ready)
-    plan = plan_product(product, SMS)
+    plan = plan_product(product, sms)
     assert plan is not None
     if form is not None:
         plan = reshape(plan, rows, form)
@@ -166,7 +167,7 @@ def test_tiles_and_stages_give_the_same_products(form: tuple[int, int, int]) -> 
     values = np.random.default_rng(1).integers(-8, 8, (37, 1096)).astype(np.int8)
     scales = draw((9, 37), "bf16", 2)
     _, result, given = multiply(x[:1], pack(values), "bf16", "u4", scales, form=form)
-    compare(result, given, values * np.repeat(read(scales, "bf16").T, 128, axis=1)[:, :1096], "bf16")
+    compare(result, given, apply_scales(values, scales, "bf16"), "bf16")
 
 
 def test_views_with_gaps_and_any_strides() -> None:
@@ -228,20 +229,60 @@ def test_packing_keeps_every_weight_and_clips() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "batch", "depth", "kernel"),
+    ("kind", "batch", "rows", "depth", "kernel"),
     [
-        ("bf16", 1, 256, "gemv_tensor<Int4, bf16, 1, "),
-        ("f16", 9, 1000, "gemv_tensor<Int4, f16, 16, "),
-        ("bf16", 2, 133, "gemv_any<nibble, bf16>"),
+        ("bf16", 1, 19, 256, "gemv_tensor<Int4, bf16, 1, "),
+        ("f16", 9, 18, 1000, "gemv_tensor<Int4, f16, 16, "),
+        ("bf16", 2, 19, 133, "gemv_any<nibble, bf16>"),
+        ("bf16", 1, 18, 1000, "gemv_int4<bf16, 1, 1, 1, 8, 8, 3, true>"),
+        ("f16", 2, 34, 264, "gemv_int4<f16, 2, 1, 1, 16, 4, 3, true>"),
+        ("bf16", 2, 2, 8200, "gemv_int4<bf16, 2, 6, 3, 2, 8, 2, false>"),
     ],
 )
-def test_weights_of_four_bits(kind: str, batch: int, depth: int, kernel: str) -> None:
-    rows = 19
-    values = np.random.default_rng(1).integers(-8, 8, (rows, depth)).astype(np.int8)
-    scales, x = draw((-(-depth // 128), rows), kind, 2), draw((batch, depth), kind, 3)
+def test_weights_of_four_bits(kind: str, batch: int, rows: int, depth: int, kernel: str) -> None:
+    values, scales, x = draw_packed(kind, batch, rows, depth)
     ran, result, given = multiply(x, pack(values), kind, "u4", scales)
     assert ran.startswith(kernel)
-    compare(result, given, values * np.repeat(read(scales, kind).T, 128, axis=1)[:, :depth], kind)
+    compare(result, given, apply_scales(values, scales, kind), kind)
+
+
+def draw_packed(kind: str, batch: int, rows: int, depth: int) -> tuple[Array, Array, Array]:
+    """Random weights of four bits, scales, and inputs."""
+    values = np.random.default_rng(1).integers(-8, 8, (rows, depth)).astype(np.int8)
+    return values, draw((-(-depth // 128), rows), kind, 2), draw((batch, depth), kind, 3)
+
+
+def apply_scales(values: Array, scales: Array, kind: str) -> Array:
+    """What weights of four bits stand for."""
+    return values * np.repeat(read(scales, kind).T, 128, axis=1)[:, : values.shape[1]]
+
+
+def test_many_tiles_of_a_block_give_the_same_products() -> None:
+    values, scales, x = draw_packed("bf16", 1, 300, 136)
+    _, result, given = multiply(x, pack(values), "bf16", "u4", scales, sms=1)
+    compare(result, given, apply_scales(values, scales, "bf16"), "bf16")
+
+
+@pytest.mark.parametrize(("kind", "power"), [("bf16", 120), ("bf16", -120), ("bf16", -131), ("f16", 14), ("f16", -23)])
+def test_inputs_of_any_size_are_taken_as_integers(kind: str, power: int) -> None:
+    values, scales, x = draw_packed(kind, 1, 4, 264)
+    x = store(np.ldexp(np.clip(read(x, kind), -1.9, 1.9), power), kind)
+    x[0, 5:40] = store(np.ldexp(read(x[0, 5:40], kind), -20), kind)
+    scales = store(np.ldexp(read(scales, kind), -power // 2), kind)
+    _, result, given = multiply(x, pack(values), kind, "u4", scales)
+    expected = given @ apply_scales(values, scales, kind).T
+    assert np.all(np.isfinite(result))
+    compare(result, given, apply_scales(values, scales, kind), kind)
+    assert np.count_nonzero(expected) > 0
+
+
+def test_an_input_of_zeros_and_one_that_is_no_number() -> None:
+    values, scales, x = draw_packed("bf16", 2, 4, 264)
+    x[0] = 0
+    x[1, 7] = 0x7FC0
+    _, result, _ = multiply(x, pack(values), "bf16", "u4", scales)
+    assert result[0].tolist() == [0, 0, 0, 0]
+    assert np.all(np.isnan(result[1]))
 
 
 def product(rows: int, depth: int, batch: int, kind: str = "bf16", weights: str = "bf16") -> Product:
@@ -271,8 +312,8 @@ def test_which_kernel_for_which_shape(rows: int, depth: int, batch: int, kernel:
 @pytest.mark.parametrize(
     ("weights", "rows", "batch", "form", "shared_bytes"),
     [
-        ("u4", 4096, 1, "1, 1, 8, 2", 8 * (4096 + 1024)),
-        ("u4", 14336, 1, "1, 2, 4, 4", 8 * (4096 + 1024)),
+        ("u4", 4097, 1, "1, 1, 8, 2", 8 * (4096 + 1024)),
+        ("u4", 14337, 1, "1, 2, 4, 4", 8 * (4096 + 1024)),
         ("e4m3", 4096, 1, "1, 4, 4, 2", 16 * (4096 + 512)),
         ("i8", 4096, 1, "1, 2, 8, 2", 16 * (4096 + 512)),
         ("i8", 14336, 1, "1, 2, 4, 4", 8 * (4096 + 512)),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, Final
 
+from sectorwise.kernels.int4_plans import GROUP, TILE, plan_integers, takes_integers
 from sectorwise.kernels.plan import KernelPlan, Number, Numbers, Pointer, divide_up
 
 if TYPE_CHECKING:
@@ -16,12 +17,6 @@ C_TYPES: Final = {"bf16": "bf16", "f16": "f16", "f32": "float", "i8": "signed ch
 """Names of element types in the sources; u4 are the packed ones."""
 
 VECTOR_BYTES: Final = 16
-GROUP: Final = 128
-"""Weights of 4 bits that share a scale."""
-
-TILE: Final = 16
-"""Rows of a product on tensor cores, and rows that packed weights have together."""
-
 LOADS: Final = 4
 """Loads of 16 bytes that a lane has in flight: 64 bytes, so 512 threads of an SM are enough for 32 KiB."""
 
@@ -58,6 +53,7 @@ class Product:
     scales: bool = False
     scale_step: int = 0
     ready: bool = False
+    scales_address: int = 0
 
 
 def describe_product(
@@ -87,6 +83,7 @@ def describe_product(
         scales=scales is not None,
         scale_step=0 if scales is None or (not packed and scales.shape == (1,)) else scales.strides[0],
         ready=ready,
+        scales_address=0 if scales is None else scales.operand.address,
     )
 
 
@@ -99,6 +96,8 @@ def plan_product(product: Product, multiprocessors: int) -> KernelPlan | None:
         return None
     if not 0 < product.depth < _MOST_DEPTH:
         return _plan_any(product)
+    if product.weights == "u4" and _fits_tensor_cores(product) and takes_integers(product):
+        return plan_integers(product, multiprocessors)
     if product.weights != product.kind:
         return _plan_tensor(product, multiprocessors) if _fits_tensor_cores(product) else _plan_any(product)
     if product.w[1] == product.x[1] == 1:

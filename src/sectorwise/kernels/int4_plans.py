@@ -23,6 +23,9 @@ _GROUP_BYTES: Final = TILE * (GROUP // 2 + 2)
 _MOST_INPUTS: Final = 2
 """Four columns of eight are one input."""
 
+_MOST_CELLS: Final = 1 << 34
+"""Rows times sixteens of the depth: pieces of 16 bytes of W, half as many, are counted in 32 bits."""
+
 _WARPS: Final = 8
 _MOST_GROUPS: Final = 8
 """Groups of x that a warp keeps, eight registers each."""
@@ -42,20 +45,20 @@ _SPLIT_BYTES: Final = 1088
 
 @dataclass(frozen=True, slots=True)
 class Int4Form:
-    """Groups of x that a warp keeps, groups that it fetches together, stages of its ring, and warps."""
+    """Groups of x that a warp keeps, groups that it copies together, stages of its ring, warps, and blocks an SM."""
 
     groups: int
     piece: int
     stages: int
     warps: int
+    blocks: int
 
 
 def takes_integers(product: Product) -> bool:
     """Whether a product of packed weights, which fits tensor cores, can go this way: scales come in pairs of rows."""
     step = product.scale_step if product.depth > GROUP else 0
-    return (
-        product.batch <= _MOST_INPUTS and product.rows % 2 == 0 and step % 2 == 0 and product.scales_address % 4 == 0
-    )
+    pairs = product.rows % 2 == 0 and step % 2 == 0 and product.scales_address % 4 == 0
+    return pairs and product.batch <= _MOST_INPUTS and product.rows * divide_up(product.depth, TILE) < _MOST_CELLS
 
 
 def choose_form(depth: int) -> Int4Form:
@@ -65,26 +68,31 @@ def choose_form(depth: int) -> Int4Form:
     while warps > 1 and warps // 2 >= groups:
         warps //= 2
     each = divide_up(groups, warps * divide_up(groups, warps * _MOST_GROUPS))
-    piece = divide_up(each, divide_up(each, _PIECE))
-    return Int4Form(each, piece, max(2, _RING_BYTES // (warps * piece * TILE * GROUP // 2)), warps)
+    pieces = divide_up(each, _PIECE)
+    piece = divide_up(each, pieces)
+    stages = max(2, _RING_BYTES // (warps * piece * TILE * GROUP // 2))
+    return Int4Form(piece * pieces, piece, stages, warps, 3 if piece * pieces <= _PIECE else 2)
 
 
 def plan_integers(product: Product, multiprocessors: int) -> KernelPlan:
     """The launch: a block an SM, or one a tile where there are fewer."""
     form, inputs = choose_form(product.depth), product.batch
-    passes = divide_up(divide_up(product.depth, GROUP), form.warps * form.groups)
+    tiles = divide_up(product.rows, TILE)
+    blocks = min(multiprocessors, tiles)
+    once = divide_up(product.depth, GROUP) <= form.warps * form.groups
     put_aside = inputs * _SUMS_BYTES
-    apart = put_aside + _SPLIT_BYTES if passes > 1 else max(put_aside, _SPLIT_BYTES)
+    apart = max(put_aside, _SPLIT_BYTES) if once else put_aside + _SPLIT_BYTES
     arguments: tuple[Argument, ...] = (
         *(Pointer("weights"), Pointer("x"), Pointer("scales"), Pointer("y")),
-        *(Number(product.rows), Number(product.depth, 4), Number(product.x[0]), Number(product.scale_step)),
-        *(Numbers(product.y), Number(product.batch, 4), Number(product.ready, 4)),
+        *(Number(product.rows, 4), Number(product.depth, 4), Number(product.x[0])),
+        *(Number(product.scale_step, 4), Numbers(product.y), Number(tiles // blocks, 4), Number(tiles % blocks, 4)),
+        Number(product.ready, 4),
     )
-    sizes = (inputs, form.groups, form.piece, form.stages, form.warps)
+    sizes = (inputs, form.groups, form.piece, form.stages, form.warps, form.blocks, str(once).lower())
     return KernelPlan(
         "gemv_int4.cu",
         f"gemv_int4<{product.kind}, {', '.join(map(str, sizes))}>",
-        (min(multiprocessors, divide_up(product.rows, TILE)), 1, 1),
+        (blocks, 1, 1),
         (32 * form.warps, 1, 1),
         arguments,
         form.warps * (form.stages * form.piece * _GROUP_BYTES + apart),

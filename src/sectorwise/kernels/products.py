@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from sectorwise.errors import ArgumentError
 from sectorwise.kernels.arrays import check_output, check_together, contiguous_strides, read_array, rename_type
 from sectorwise.kernels.frameworks import allocate, find_stream
-from sectorwise.kernels.gemv_plans import GROUP, TILE, describe_product, plan_packing, plan_product
+from sectorwise.kernels.gemv_plans import describe_product, plan_packing, plan_product
+from sectorwise.kernels.int4_plans import GROUP, TILE
 from sectorwise.kernels.launching import choose_device, count_multiprocessors, launch, read_capability
 from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.plan import divide_up

@@ -53,8 +53,8 @@ template <int PENDING> __device__ void wait_for_copies() {
 
 template <typename T, int INPUTS, int GROUPS, int PIECE, int STAGES, int WARPS, int BLOCKS, bool ONCE>
 __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
-gemv_int4(const unsigned char* weights, const T* x, const T* scales, T* y, int rows, int depth, int64 x_row,
-          int64 scale_step, Output output, int batch, int ready) {
+gemv_int4(const uint4* weights, const T* x, const T* scales, T* y, int rows, int depth, int64 x_row,
+          unsigned int scale_step, Output output, int each, int more, int ready) {
   static_assert(GROUPS % PIECE == 0 && PIECE <= 4);
   constexpr int PIECES = GROUPS / PIECE, PIECE_BYTES = PIECE * (GROUP_BYTES + SCALE_BYTES), RING = STAGES * PIECE_BYTES;
   extern __shared__ __align__(16) unsigned char memory[];
@@ -67,24 +67,23 @@ gemv_int4(const unsigned char* weights, const T* x, const T* scales, T* y, int r
   uint2* cells = reinterpret_cast<uint2*>(shared + warp * APART);
   float* asides = shared + (ONCE ? 0 : SPLIT);
   float* aside = asides + warp * APART;
-  int all = (rows - 1) / 16 + 1, each = all / gridDim.x, more = all % gridDim.x;
   int first_tile = each * blockIdx.x + min((int)blockIdx.x, more), tiles = each + ((int)blockIdx.x < more);
 
   // What is copied next. Of all tiles MOST_TILES are a round; in it, all of them are gone through for each part of the depth.
   int next_tile = 0, next_pass = 0;
-  const unsigned char* from_lane = weights + ((int64)first_tile * groups + warp * GROUPS) * GROUP_BYTES + 16 * lane;
-  const T* scales_lane = scales + (warp * GROUPS + lane / 8) * scale_step + first_tile * 16 + lane % 8 * 2;
+  unsigned int cell_of_lane = (first_tile * groups + warp * GROUPS) * 64 + lane;
+  unsigned int scale_of_lane = (warp * GROUPS + lane / 8) * scale_step + first_tile * 16 + lane % 8 * 2;
   auto copy_piece = [&](int piece, unsigned int stage) {
     if (next_tile < tiles) {
       int group = next_pass * (WARPS * GROUPS) + piece * PIECE, left = groups - warp * GROUPS - group;
-      const unsigned char* from = from_lane + (unsigned int)(next_tile * groups + group) * 1ull * GROUP_BYTES;
+      const uint4* from = weights + (unsigned int)(cell_of_lane + (next_tile * groups + group) * 64);
       unsigned int to = ring + stage;
 #pragma unroll
-      for (int i = 0; i < 2 * PIECE; ++i) copy_async<16>(to + 16 * lane + 512 * i, from + 512 * i, i / 2 < left);
+      for (int i = 0; i < 2 * PIECE; ++i) copy_async<16>(to + 16 * lane + 512 * i, from + 32 * i, i / 2 < left);
       bool inside = lane / 8 < left && (first_tile + next_tile) * 16 + lane % 8 * 2 < rows;
       if (PIECE == 4 || lane < 8 * PIECE)
         copy_async<4>(to + PIECE * GROUP_BYTES + 4 * lane,  // sectorwise: allow SW204
-                      scales_lane + group * scale_step + next_tile * 16, inside);
+                      scales + (unsigned int)(scale_of_lane + group * scale_step + next_tile * 16), inside);
     }
     commit_copies();
     if (piece + 1 < PIECES) return;
@@ -166,11 +165,12 @@ gemv_int4(const unsigned char* weights, const T* x, const T* scales, T* y, int r
     }
   };
 
+  if (ONCE) take_inputs(0);
   unsigned int stage = 0;
   for (int round = 0; round < tiles; round += MOST_TILES) {
     int here = min(MOST_TILES, tiles - round);
     for (int pass = 0; pass < passes; ++pass) {
-      if (!ONCE || round == 0) take_inputs(pass);
+      if (!ONCE) take_inputs(pass);
       for (int tile = 0; tile < here; ++tile) {
         float upper_sum = 0, lower_sum = 0;
 #pragma unroll
@@ -208,15 +208,16 @@ gemv_int4(const unsigned char* weights, const T* x, const T* scales, T* y, int r
       }
     }
     __syncthreads();
-    for (int number = threadIdx.x; number < INPUTS * 16 * here; number += 32 * WARPS) {
-      int input = number / (16 * here), row = number % (16 * here);
-      int at = (first_tile + round) * 16 + row;
-      if (at >= rows) continue;
-      float sum = 0;
 #pragma unroll
-      for (int w = 0; w < WARPS; ++w) sum += asides[w * APART + input * ASIDE + row];
-      y[input * output.batch_step + at * output.row_step] = round_to<T>(sum);
-    }
-    if (round + MOST_TILES < tiles) __syncthreads();
+    for (int input = 0; input < INPUTS; ++input)
+      for (int row = threadIdx.x; row < 16 * here; row += 32 * WARPS) {
+        int at = (first_tile + round) * 16 + row;
+        if (at >= rows) continue;
+        float sum = 0;
+#pragma unroll
+        for (int w = 0; w < WARPS; ++w) sum += asides[w * APART + input * ASIDE + row];
+        y[input * output.batch_step + at * output.row_step] = round_to<T>(sum);
+      }
+    if (here == MOST_TILES) __syncthreads();
   }
 }
