@@ -23,8 +23,8 @@ _GROUP_BYTES: Final = TILE * (GROUP // 2 + 2)
 _MOST_INPUTS: Final = 2
 """Four columns of eight are one input."""
 
-_MOST_CELLS: Final = 1 << 34
-"""Rows times sixteens of the depth: pieces of 16 bytes of W, half as many, are counted in 32 bits."""
+_MOST: Final = 1 << 31
+"""Pieces of 16 bytes of W, and scales, are counted in 32 bits."""
 
 _WARPS: Final = 8
 _MOST_GROUPS: Final = 8
@@ -56,9 +56,11 @@ class Int4Form:
 
 def takes_integers(product: Product) -> bool:
     """Whether a product of packed weights, which fits tensor cores, can go this way: scales come in pairs of rows."""
-    step = product.scale_step if product.depth > GROUP else 0
+    groups = divide_up(product.depth, GROUP)
+    step = product.scale_step if groups > 1 else 0
     pairs = product.rows % 2 == 0 and step % 2 == 0 and product.scales_address % 4 == 0
-    return pairs and product.batch <= _MOST_INPUTS and product.rows * divide_up(product.depth, TILE) < _MOST_CELLS
+    counted = (product.rows + TILE) * groups * 4 < _MOST and 0 <= step < _MOST // groups
+    return pairs and counted and product.batch <= _MOST_INPUTS
 
 
 def choose_form(depth: int) -> Int4Form:
@@ -77,7 +79,7 @@ def choose_form(depth: int) -> Int4Form:
 def plan_integers(product: Product, multiprocessors: int) -> KernelPlan:
     """The launch: a block an SM, or one a tile where there are fewer."""
     form, inputs = choose_form(product.depth), product.batch
-    tiles = divide_up(product.rows, TILE)
+    tiles, step = divide_up(product.rows, TILE), product.scale_step if product.depth > GROUP else 0
     blocks = min(multiprocessors, tiles)
     once = divide_up(product.depth, GROUP) <= form.warps * form.groups
     put_aside = inputs * _SUMS_BYTES
@@ -85,7 +87,7 @@ def plan_integers(product: Product, multiprocessors: int) -> KernelPlan:
     arguments: tuple[Argument, ...] = (
         *(Pointer("weights"), Pointer("x"), Pointer("scales"), Pointer("y")),
         *(Number(product.rows, 4), Number(product.depth, 4), Number(product.x[0])),
-        *(Number(product.scale_step, 4), Numbers(product.y), Number(tiles // blocks, 4), Number(tiles % blocks, 4)),
+        *(Number(step, 4), Numbers(product.y), Number(tiles // blocks, 4), Number(tiles % blocks, 4)),
         Number(product.ready, 4),
     )
     sizes = (inputs, form.groups, form.piece, form.stages, form.warps, form.blocks, str(once).lower())

@@ -7,7 +7,7 @@
 //
 // A warp takes x as numbers of 30 bits beside the largest of its part and splits them into four signed bytes. These are
 // four columns of a product of bytes on tensor cores; the sums of a group are exact, and become floats once.
-#include "numbers.cuh"
+#include "hopper.cuh"
 
 struct Output {
   int64 batch_step, row_step;
@@ -44,6 +44,21 @@ template <int BYTES> __device__ void copy_async(unsigned int to, const void* fro
 // What was copied since the last time belongs together.
 __device__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
+// BYTES of global memory that lie together, in pieces of 16, into shared memory; the barrier counts them.
+__device__ void copy_bulk(unsigned int to, const void* from, int bytes, unsigned int barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from),
+      "r"(bytes), "r"(barrier)
+      : "memory");
+}
+
+// One lane of the warp, the same each time.
+__device__ bool is_elected() {
+  unsigned int yes;
+  asm volatile("{ .reg .pred one; elect.sync _|one, 0xffffffff; selp.u32 %0, 1, 0, one; }" : "=r"(yes));
+  return yes;
+}
+
 // Until all but PENDING of the copies that were begun together are there, for the whole warp.
 template <int PENDING> __device__ void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
@@ -58,7 +73,8 @@ gemv_int4(const uint4* weights, const T* x, const T* scales, T* y, int rows, int
   static_assert(GROUPS % PIECE == 0 && PIECE <= 4);
   constexpr int PIECES = GROUPS / PIECE, PIECE_BYTES = PIECE * (GROUP_BYTES + SCALE_BYTES), RING = STAGES * PIECE_BYTES;
   extern __shared__ __align__(16) unsigned char memory[];
-  int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = lane / 4, place = lane % 4;
+  __shared__ unsigned long long barriers[WARPS * STAGES];
+  int lane = threadIdx.x % 32, warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), group = lane / 4, place = lane % 4;
   int groups = (depth - 1) / 128 + 1, passes = ONCE ? 1 : (groups - 1) / (WARPS * GROUPS) + 1;
   unsigned int ring = (unsigned int)__cvta_generic_to_shared(memory) + warp * RING;
   // What is put aside takes the place where x was split, if that is done once.
@@ -71,15 +87,20 @@ gemv_int4(const uint4* weights, const T* x, const T* scales, T* y, int rows, int
 
   // What is copied next. Of all tiles MOST_TILES are a round; in it, all of them are gone through for each part of the depth.
   int next_tile = 0, next_pass = 0;
-  unsigned int cell_of_lane = (first_tile * groups + warp * GROUPS) * 64 + lane;
+  unsigned int cell_of_warp = (first_tile * groups + warp * GROUPS) * 64;
   unsigned int scale_of_lane = (warp * GROUPS + lane / 8) * scale_step + first_tile * 16 + lane % 8 * 2;
-  auto copy_piece = [&](int piece, unsigned int stage) {
+  unsigned int filled = address_of(barriers + warp * STAGES);
+  bool elected = is_elected();
+  auto copy_piece = [&](int piece, int stage) {
     if (next_tile < tiles) {
       int group = next_pass * (WARPS * GROUPS) + piece * PIECE, left = groups - warp * GROUPS - group;
-      const uint4* from = weights + (unsigned int)(cell_of_lane + (next_tile * groups + group) * 64);
-      unsigned int to = ring + stage;
-#pragma unroll
-      for (int i = 0; i < 2 * PIECE; ++i) copy_async<16>(to + 16 * lane + 512 * i, from + 32 * i, i / 2 < left);
+      const uint4* from = weights + (unsigned int)(cell_of_warp + (next_tile * groups + group) * 64);
+      unsigned int to = ring + stage * PIECE_BYTES, barrier = filled + 8 * stage;
+      if (elected) {
+        int bytes = GROUP_BYTES * min(max(left, 0), PIECE);
+        expect_bytes(barrier, bytes);
+        if (bytes) copy_bulk(to, from, bytes, barrier);
+      }
       bool inside = lane / 8 < left && (first_tile + next_tile) * 16 + lane % 8 * 2 < rows;
       if (PIECE == 4 || lane < 8 * PIECE)
         copy_async<4>(to + PIECE * GROUP_BYTES + 4 * lane,  // sectorwise: allow SW204
@@ -96,9 +117,15 @@ gemv_int4(const uint4* weights, const T* x, const T* scales, T* y, int rows, int
   };
 
   let_next_begin();
+  if (elected) {
+#pragma unroll
+    for (int stage = 0; stage < STAGES; ++stage) make_barrier(filled + 8 * stage, 1);
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncwarp();
   if (!ready) wait_for_previous();
 #pragma unroll 1
-  for (int stage = 0; stage < STAGES; ++stage) copy_piece(stage % PIECES, stage * PIECE_BYTES);
+  for (int stage = 0; stage < STAGES; ++stage) copy_piece(stage % PIECES, stage);
   wait_for_previous();
 
   uint2 digits[GROUPS][4];
@@ -166,7 +193,8 @@ gemv_int4(const uint4* weights, const T* x, const T* scales, T* y, int rows, int
   };
 
   if (ONCE) take_inputs(0);
-  unsigned int stage = 0;
+  int stage = 0;
+  unsigned int parity = 0;
   for (int round = 0; round < tiles; round += MOST_TILES) {
     int here = min(MOST_TILES, tiles - round);
     for (int pass = 0; pass < passes; ++pass) {
@@ -175,8 +203,9 @@ gemv_int4(const uint4* weights, const T* x, const T* scales, T* y, int rows, int
         float upper_sum = 0, lower_sum = 0;
 #pragma unroll
         for (int piece = 0; piece < PIECES; ++piece) {
+          wait_for(filled + 8 * stage, parity);
           wait_for_copies<STAGES - 1>();
-          const unsigned char* held = memory + warp * RING + stage;
+          const unsigned char* held = memory + warp * RING + stage * PIECE_BYTES;
 #pragma unroll
           for (int i = 0; i < PIECE; ++i) {
             const uint4* lines = reinterpret_cast<const uint4*>(held + i * GROUP_BYTES) + lane;
@@ -196,7 +225,7 @@ gemv_int4(const uint4* weights, const T* x, const T* scales, T* y, int rows, int
           }
           __syncwarp();
           copy_piece((piece + STAGES) % PIECES, stage);
-          stage = stage == RING - PIECE_BYTES ? 0 : stage + PIECE_BYTES;
+          if (++stage == STAGES) stage = 0, parity ^= 1;
         }
         upper_sum += __shfl_xor_sync(0xffffffffu, upper_sum, 1);
         lower_sum += __shfl_xor_sync(0xffffffffu, lower_sum, 1);
@@ -208,8 +237,9 @@ gemv_int4(const uint4* weights, const T* x, const T* scales, T* y, int rows, int
       }
     }
     __syncthreads();
-#pragma unroll
+#pragma unroll 1
     for (int input = 0; input < INPUTS; ++input)
+#pragma unroll 1
       for (int row = threadIdx.x; row < 16 * here; row += 32 * WARPS) {
         int at = (first_tile + round) * 16 + row;
         if (at >= rows) continue;
