@@ -55,6 +55,11 @@ FAMILIES = {
         *("gemv_any<bf16, bf16>", "gemv_any<signed char, f16>", "gemv_any<e4m3, f16>", "gemv_any<nibble, bf16>"),
         "pack_int4",
     ),
+    "gemv_int4.cu": (
+        *("gemv_int4<bf16, 1, 1, 1, 8, 8, 3, true>", "gemv_int4<f16, 2, 1, 1, 16, 4, 3, true>"),
+        *("gemv_int4<bf16, 2, 6, 3, 2, 8, 2, false>", "gemv_int4<bf16, 1, 1, 1, 32, 2, 3, true>"),
+        *("gemv_int4<bf16, 2, 1, 1, 16, 4, 3, true>", "gemv_int4<bf16, 1, 1, 1, 16, 4, 3, true>"),
+    ),
     "gemv_tensor.cu": (
         *("gemv_tensor<Plain, bf16, 8, 1, 1, 8, 1>", "gemv_tensor<Plain, f16, 16, 1, 1, 4, 1>"),
         *("gemv_tensor<Plain, bf16, 16, 1, 1, 1, 1>", "gemv_tensor<Plain, bf16, 8, 1, 1, 1, 1>"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sectorwise.kernels.plan import KernelPlan
 
 Array = npt.NDArray[Any]
-SMS = 132
+SMS, HOPPER = 132, (9, 0)
 STORED = {"bf16": np.uint16, "f16": np.float16, "f32": np.float32, "i8": np.int8, "e4m3": np.uint8, "u4": np.uint8}
 ROUNDING = {"bf16": 2.0**-8, "f16": 2.0**-11, "f32": 2.0**-23}
 
@@ -83,7 +83,7 @@ def multiply(
         scale, offsets["scales"] = hold("scales", scales, scales, "f32" if scales.dtype == np.float32 else kind)
         memories["scales"] = scales
     product = describe_product(arrays["x"], arrays["weights"], arrays["y"], scale, ready=ready)
-    plan = plan_product(product, sms)
+    plan = plan_product(product, sms, HOPPER)
     assert plan is not None
     if form is not None:
         plan = reshape(plan, rows, form)
@@ -304,7 +304,7 @@ def product(rows: int, depth: int, batch: int, kind: str = "bf16", weights: str 
     ],
 )
 def test_which_kernel_for_which_shape(rows: int, depth: int, batch: int, kernel: str, grid: int, threads: int) -> None:
-    plan = plan_product(product(rows, depth, batch), SMS)
+    plan = plan_product(product(rows, depth, batch), SMS, HOPPER)
     assert plan is not None
     assert (plan.kernel, plan.grid, plan.block) == (kernel, (grid, 1, 1), (threads, 1, 1))
 
@@ -324,7 +324,7 @@ def test_which_kernel_for_which_shape(rows: int, depth: int, batch: int, kernel:
 def test_which_form_for_weights_of_few_bits(weights: str, rows: int, batch: int, form: str, shared_bytes: int) -> None:
     row = 2048 if weights == "u4" else 4096
     given = Product("bf16", weights, batch, rows, 4096, (4096, 1), (row, 1), (rows, 1), 512, 1 << 20, scales=True)
-    plan = plan_product(given, SMS)
+    plan = plan_product(given, SMS, HOPPER)
     assert plan is not None
     assert plan.overlaps
     assert plan.kernel.partition("bf16, ")[2] == f"{next(count for count in (1, 8, 16) if count >= batch)}, {form}>"
@@ -332,8 +332,8 @@ def test_which_form_for_weights_of_few_bits(weights: str, rows: int, batch: int,
 
 
 def test_nothing_is_launched_for_nothing() -> None:
-    assert plan_product(product(0, 8, 1), SMS) is None
-    assert plan_product(product(8, 8, 0), SMS) is None
-    plan = plan_product(product(8, 0, 1), SMS)
+    assert plan_product(product(0, 8, 1), SMS, HOPPER) is None
+    assert plan_product(product(8, 8, 0), SMS, HOPPER) is None
+    plan = plan_product(product(8, 0, 1), SMS, HOPPER)
     assert plan is not None
     assert plan.kernel == "gemv_any<bf16, bf16>"

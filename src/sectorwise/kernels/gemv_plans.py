@@ -87,8 +87,8 @@ def describe_product(
     )
 
 
-def plan_product(product: Product, multiprocessors: int) -> KernelPlan | None:
-    """The launch of a product on a GPU of so many SMs, None where nothing is to be computed.
+def plan_product(product: Product, multiprocessors: int, capability: tuple[int, int]) -> KernelPlan | None:
+    """The launch of a product on a GPU of so many SMs and that compute capability, None where nothing is to be computed.
 
     Operands are called x, weights, scales and y.
     """
@@ -96,7 +96,7 @@ def plan_product(product: Product, multiprocessors: int) -> KernelPlan | None:
         return None
     if not 0 < product.depth < _MOST_DEPTH:
         return _plan_any(product)
-    if product.weights == "u4" and _fits_tensor_cores(product) and takes_integers(product):
+    if product.weights == "u4" and _fits_tensor_cores(product) and takes_integers(product, capability):
         return plan_integers(product, multiprocessors)
     if product.weights != product.kind:
         return _plan_tensor(product, multiprocessors) if _fits_tensor_cores(product) else _plan_any(product)

@@ -20,6 +20,7 @@ TILE: Final = 16
 _GROUP_BYTES: Final = TILE * (GROUP // 2 + 2)
 """Weights and scales of a tile and group."""
 
+_CAPABILITY: Final = (9, 0)
 _MOST_INPUTS: Final = 2
 """Four columns of eight are one input."""
 
@@ -54,13 +55,16 @@ class Int4Form:
     blocks: int
 
 
-def takes_integers(product: Product) -> bool:
-    """Whether a product of packed weights, which fits tensor cores, can go this way: scales come in pairs of rows."""
+def takes_integers(product: Product, capability: tuple[int, int]) -> bool:
+    """Whether a product of packed weights, which fits tensor cores, can go this way.
+
+    Its copies want compute capability 9.0, and scales come in pairs of rows.
+    """
     groups = divide_up(product.depth, GROUP)
     step = product.scale_step if groups > 1 else 0
     pairs = product.rows % 2 == 0 and step % 2 == 0 and product.scales_address % 4 == 0
     counted = (product.rows + TILE) * groups * 4 < _MOST and 0 <= step < _MOST // groups
-    return pairs and counted and product.batch <= _MOST_INPUTS
+    return capability >= _CAPABILITY and pairs and counted and product.batch <= _MOST_INPUTS
 
 
 def choose_form(depth: int) -> Int4Form:

@@ -101,9 +101,16 @@ def gemv_int4(
 
     Scales are of x's type, [ceil(K / 128), N], one for each 128 weights of a row.
 
-    Plan: as `gemv` on tensor cores; 16 bytes of a lane are 32 weights, four lanes have a group of 128 of a row, whose
-    scale is applied to the sum of its products. With bfloat16, weights are unpacked as 136 more than they are, and 136
-    times x is taken away from the sums, which stay in float32: exact products, rounded as all sums are.
+    Plan, for one or two inputs on compute capability 9.0: a block an SM that stays. Each of its eight warps has a part
+    of the depth, keeps its part of x in registers and goes through all of the block's tiles of 16 rows: copies of 4 KiB
+    that lie together, two of each warp under way, 64 KiB an SM, carried by no thread; blocks of two launches or three
+    fit an SM, so that the next ones copy while one ends. x becomes integers of 30 bits beside the largest element of a
+    warp's part, split into four signed bytes, which are four columns of a product of bytes: three instructions unpack
+    eight weights, sums of 128 are exact, and are added in float32. An infinity in x gives NaN.
+
+    Else, and where N or the scales' step is odd: as `gemv` on tensor cores; 16 bytes of a lane are 32 weights. With
+    bfloat16, weights are unpacked as 136 more than they are, and 136 times x is taken away from the sums, which stay in
+    float32: exact products, rounded as all sums are.
 
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
@@ -273,7 +280,8 @@ def _multiply(
     if 0 in shape:
         return result
     device = choose_device((*inputs, target))
-    plan = plan_product(describe_product(given, weights, target, scales, ready=ready), count_multiprocessors(device))
+    product = describe_product(given, weights, target, scales, ready=ready)
+    plan = plan_product(product, count_multiprocessors(device), read_capability(device))
     if plan is not None:
         addresses = {"x": given.operand.address, "weights": weights.operand.address, "y": target.operand.address}
         if scales is not None:
