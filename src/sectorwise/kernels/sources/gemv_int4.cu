@@ -33,18 +33,15 @@ __device__ int4 multiply_add_bytes(const int4& sums, unsigned int a0, unsigned i
   return made;
 }
 
-// BYTES, 16 or 4, into shared memory, zeros where there are none.
-template <int BYTES> __device__ void copy_async(unsigned int to, const void* from, bool inside) {
-  if constexpr (BYTES == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(inside ? 16 : 0) : "memory");
-  else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(inside ? 4 : 0) : "memory");
+// Four bytes into shared memory, zeros where there are none.
+__device__ void copy_word(unsigned int to, const void* from, bool inside) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(inside ? 4 : 0) : "memory");
 }
 
 // What was copied since the last time belongs together.
 __device__ void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
-// BYTES of global memory that lie together, in pieces of 16, into shared memory; the barrier counts them.
+// Bytes of global memory that lie together, in pieces of 16, into shared memory; the barrier counts them.
 __device__ void copy_bulk(unsigned int to, const void* from, int bytes, unsigned int barrier) {
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from),
@@ -65,16 +62,66 @@ template <int PENDING> __device__ void wait_for_copies() {
   __syncwarp();
 }
 
+// The largest exponent of eight elements of T of each of COUNT lines of all lanes, as that of a float, 20 at least.
+template <typename T, int COUNT> __device__ int largest_exponent(const uint4 (&lines)[COUNT]) {
+  unsigned int largest = 0;
+#pragma unroll
+  for (int l = 0; l < COUNT; ++l)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) largest = __vmaxu2(largest, pick(lines[l], i) & 0x7fff7fffu);
+  largest = __reduce_max_sync(0xffffffffu, max(largest & 0xffffu, largest >> 16));
+  return max((int)(__float_as_uint(widen(T{(unsigned short)largest})) >> 23), 20);
+}
 
+// Eight elements of T, of no larger exponent, times 2 to the power of 156 - exponent: whole numbers below 2^30, each as
+// four signed bytes. `columns` are the bytes of the same weight, the highest first: those of elements 0, 4, 1 and 5, which
+// the lower halves of bytes of W multiply, and of 2, 6, 3 and 7. The factor is two, since it may be too large for a float.
+template <typename T> __device__ void split(const uint4& line, int exponent, uint2 (&columns)[4]) {
+  float first = __uint_as_float((unsigned int)(259 - exponent) << 23), second = 0x1p24f;
+  unsigned int words[8];
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    float2 both = unpack<T>(pick(line, i));
+    words[2 * i] = (__float2int_rn(both.x * first * second) + 0x00808080) ^ 0x00808080;
+    words[2 * i + 1] = (__float2int_rn(both.y * first * second) + 0x00808080) ^ 0x00808080;
+  }
+#pragma unroll
+  for (int h = 0; h < 2; ++h) {
+    unsigned int a = words[2 * h], b = words[4 + 2 * h], c = words[1 + 2 * h], d = words[5 + 2 * h];
+    unsigned int low_ab = __byte_perm(a, b, 0x5140), high_ab = __byte_perm(a, b, 0x7362);
+    unsigned int low_cd = __byte_perm(c, d, 0x5140), high_cd = __byte_perm(c, d, 0x7362);
+    (h ? columns[3].y : columns[3].x) = __byte_perm(low_ab, low_cd, 0x5410);
+    (h ? columns[2].y : columns[2].x) = __byte_perm(low_ab, low_cd, 0x7632);
+    (h ? columns[1].y : columns[1].x) = __byte_perm(high_ab, high_cd, 0x5410);
+    (h ? columns[0].y : columns[0].x) = __byte_perm(high_ab, high_cd, 0x7632);
+  }
+}
+
+// What the lowest byte counts in a product: less those 156, and four for weights that are 16 times themselves. With an
+// infinity or what is no number in x it is no number.
+__device__ float unit_of(int exponent) {
+  return exponent == 255 ? __uint_as_float(0x7fc00000u)
+                         : __uint_as_float((unsigned int)(exponent - 19) << 23) * 0x1p-14f;
+}
+
+// A block has `each` tiles of 16 rows, the first `more` of them one more. Of each tile a warp has GROUPS groups, PIECE of
+// which it copies together, and STAGES such pieces on their way. Where the depth is not gone through ONCE, MOST_TILES
+// tiles are for each part of it. INPUTS is 1 or 2; `ready` is as in gemv_rows.
+//
+// What is allowed here: what keeps DRAM busy is on its way without loads of warps, 64 KiB an SM, and few warps are resident
+// (SW401, SW402). With few rows some SMs have no block (SW404). Scales of four groups, copied at once, meet in the banks
+// of L1: one copy in 200 instructions (SW204).
 template <typename T, int INPUTS, int GROUPS, int PIECE, int STAGES, int WARPS, int BLOCKS, bool ONCE>
 __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
-gemv_int4(const uint4* weights, const T* x, const T* scales, T* y, int rows, int depth, int64 x_row,
-          unsigned int scale_step, Output output, int each, int more, int ready) {
+gemv_int4(  // sectorwise: allow SW401, SW402, SW404
+    const uint4* weights, const T* x, const T* scales, T* y, int rows, int depth, int64 x_row, unsigned int scale_step,
+    Output output, int each, int more, int ready) {
   static_assert(GROUPS % PIECE == 0 && PIECE <= 4);
   constexpr int PIECES = GROUPS / PIECE, PIECE_BYTES = PIECE * (GROUP_BYTES + SCALE_BYTES), RING = STAGES * PIECE_BYTES;
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ unsigned long long barriers[WARPS * STAGES];
-  int lane = threadIdx.x % 32, warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), group = lane / 4, place = lane % 4;
+  int lane = threadIdx.x % 32, group = lane / 4, place = lane % 4;
+  int warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0);  // so that what follows from it is the same for all lanes
   int groups = (depth - 1) / 128 + 1, passes = ONCE ? 1 : (groups - 1) / (WARPS * GROUPS) + 1;
   unsigned int ring = (unsigned int)__cvta_generic_to_shared(memory) + warp * RING;
   // What is put aside takes the place where x was split, if that is done once.
@@ -85,7 +132,7 @@ gemv_int4(const uint4* weights, const T* x, const T* scales, T* y, int rows, int
   float* aside = asides + warp * APART;
   int first_tile = each * blockIdx.x + min((int)blockIdx.x, more), tiles = each + ((int)blockIdx.x < more);
 
-  // What is copied next. Of all tiles MOST_TILES are a round; in it, all of them are gone through for each part of the depth.
+  // What is copied next. MOST_TILES tiles are a round, in which all are gone through for each part of the depth.
   int next_tile = 0, next_pass = 0;
   unsigned int cell_of_warp = (first_tile * groups + warp * GROUPS) * 64;
   unsigned int scale_of_lane = (warp * GROUPS + lane / 8) * scale_step + first_tile * 16 + lane % 8 * 2;
@@ -103,7 +150,7 @@ gemv_int4(const uint4* weights, const T* x, const T* scales, T* y, int rows, int
       }
       bool inside = lane / 8 < left && (first_tile + next_tile) * 16 + lane % 8 * 2 < rows;
       if (PIECE == 4 || lane < 8 * PIECE)
-        copy_async<4>(to + PIECE * GROUP_BYTES + 4 * lane,  // sectorwise: allow SW204
+        copy_word(to + PIECE * GROUP_BYTES + 4 * lane,  // sectorwise: allow SW204
                       scales + (unsigned int)(scale_of_lane + group * scale_step + next_tile * 16), inside);
     }
     commit_copies();
@@ -132,50 +179,24 @@ gemv_int4(const uint4* weights, const T* x, const T* scales, T* y, int rows, int
   float unit = 0;
   auto take_inputs = [&](int pass) {
     constexpr int LOADS = (GROUPS + 1) / 2;
-    int begin = (pass * WARPS + warp) * GROUPS * 128, end = min(depth, begin + GROUPS * 128);
+    int begin = (pass * WARPS + warp) * GROUPS * 128;
 #pragma unroll
     for (int input = 0; input < INPUTS; ++input) {
-      const T* from = x + input * x_row + begin;
       uint4 held[LOADS];
-      unsigned int largest = 0;
 #pragma unroll
       for (int l = 0; l < LOADS; ++l) {
-        int at = 8 * (lane + 32 * l);
-        held[l] = begin + at < end ? *reinterpret_cast<const uint4*>(from + at) : make_uint4(0, 0, 0, 0);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) largest = __vmaxu2(largest, pick(held[l], i) & 0x7fff7fffu);
+        int within = 8 * (lane + 32 * l), at = begin + within;
+        bool inside = within < 128 * GROUPS && at < depth;
+        held[l] = inside ? *reinterpret_cast<const uint4*>(x + input * x_row + at) : make_uint4(0, 0, 0, 0);
       }
-      largest = __reduce_max_sync(0xffffffffu, max(largest & 0xffffu, largest >> 16));
-      int exponent = max((int)(__float_as_uint(widen(T{(unsigned short)largest})) >> 23), 20);
-      // 2 to the power of 156 - exponent, in two factors, so that all that is no larger than the largest is below 2^30.
-      float one = __uint_as_float((unsigned int)(259 - exponent) << 23), other = 0x1p24f;
-      // What a sum of digits counts: less the 156, and the 4 of weights that are 16 times themselves.
-      float counts = exponent == 255 ? __uint_as_float(0x7fc00000u)
-                                     : __uint_as_float((unsigned int)(exponent - 19) << 23) * 0x1p-14f;
-      if (INPUTS == 1 || place / 2 == input) unit = counts * (place % 2 ? 1.f : 65536.f);
+      int exponent = largest_exponent<T>(held);
+      bool mine = INPUTS == 1 || place / 2 == input;
+      if (mine) unit = unit_of(exponent) * (place % 2 ? 1.f : 65536.f);
 #pragma unroll
       for (int l = 0; l < LOADS; ++l) {
-        unsigned int words[8];
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          float2 both = unpack<T>(pick(held[l], i));
-          words[2 * i] = (__float2int_rn(both.x * one * other) + 0x00808080) ^ 0x00808080;
-          words[2 * i + 1] = (__float2int_rn(both.y * one * other) + 0x00808080) ^ 0x00808080;
-        }
-        // Of the elements that lower halves of a lane's bytes multiply, 0, 4, 1 and 5, and of the others, the bytes of each
-        // digit side by side.
-        uint2 columns[4];
-#pragma unroll
-        for (int h = 0; h < 2; ++h) {
-          unsigned int a = words[2 * h], b = words[4 + 2 * h], c = words[1 + 2 * h], d = words[5 + 2 * h];
-          unsigned int low_ab = __byte_perm(a, b, 0x5140), high_ab = __byte_perm(a, b, 0x7362);
-          unsigned int low_cd = __byte_perm(c, d, 0x5140), high_cd = __byte_perm(c, d, 0x7362);
-          (h ? columns[3].y : columns[3].x) = __byte_perm(low_ab, low_cd, 0x5410);
-          (h ? columns[2].y : columns[2].x) = __byte_perm(low_ab, low_cd, 0x7632);
-          (h ? columns[1].y : columns[1].x) = __byte_perm(high_ab, high_cd, 0x5410);
-          (h ? columns[0].y : columns[0].x) = __byte_perm(high_ab, high_cd, 0x7632);
-        }
         uint4* to = reinterpret_cast<uint4*>(cells) + lane;
+        uint2 columns[4];
+        split<T>(held[l], exponent, columns);
         __syncwarp();
         to[0] = make_uint4(columns[0].x, columns[0].y, columns[1].x, columns[1].y);
         to[36] = make_uint4(columns[2].x, columns[2].y, columns[3].x, columns[3].y);
