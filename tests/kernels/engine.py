@@ -56,9 +56,9 @@ FAMILIES = {
         "pack_int4",
     ),
     "gemv_int4.cu": (
-        *("gemv_int4<bf16, 1, 1, 1, 8, 8, 3, true>", "gemv_int4<f16, 2, 1, 1, 16, 4, 3, true>"),
-        *("gemv_int4<bf16, 2, 6, 3, 2, 8, 2, false>", "gemv_int4<bf16, 1, 1, 1, 32, 2, 3, true>"),
-        *("gemv_int4<bf16, 2, 1, 1, 16, 4, 3, true>", "gemv_int4<bf16, 1, 1, 1, 16, 4, 3, true>"),
+        *(f"gemv_int4<{kind}, 1, 1, 1, 12, {warps}, 2, true>" for kind, warps in (("bf16", 2), ("bf16", 4), ("f16", 4), ("bf16", 8))),
+        *("gemv_int4<f16, 2, 1, 1, 12, 4, 2, true>", "gemv_int4<bf16, 2, 1, 1, 12, 4, 2, true>"),
+        "gemv_int4<bf16, 2, 6, 3, 3, 16, 1, false>",
     ),
     "gemv_tensor.cu": (
         *("gemv_tensor<Plain, bf16, 8, 1, 1, 8, 1>", "gemv_tensor<Plain, f16, 16, 1, 1, 4, 1>"),

@@ -234,9 +234,9 @@ def test_packing_keeps_every_weight_and_clips() -> None:
         ("bf16", 1, 19, 256, "gemv_tensor<Int4, bf16, 1, "),
         ("f16", 9, 18, 1000, "gemv_tensor<Int4, f16, 16, "),
         ("bf16", 2, 19, 133, "gemv_any<nibble, bf16>"),
-        ("bf16", 1, 18, 1000, "gemv_int4<bf16, 1, 1, 1, 8, 8, 3, true>"),
-        ("f16", 2, 34, 264, "gemv_int4<f16, 2, 1, 1, 16, 4, 3, true>"),
-        ("bf16", 2, 2, 8200, "gemv_int4<bf16, 2, 6, 3, 2, 8, 2, false>"),
+        ("bf16", 1, 18, 1000, "gemv_int4<bf16, 1, 1, 1, 12, 8, 2, true>"),
+        ("f16", 2, 34, 264, "gemv_int4<f16, 2, 1, 1, 12, 4, 2, true>"),
+        ("bf16", 2, 2, 16392, "gemv_int4<bf16, 2, 6, 3, 3, 16, 1, false>"),
     ],
 )
 def test_weights_of_four_bits(kind: str, batch: int, rows: int, depth: int, kernel: str) -> None:
@@ -329,6 +329,51 @@ def test_which_form_for_weights_of_few_bits(weights: str, rows: int, batch: int,
     assert plan.overlaps
     assert plan.kernel.partition("bf16, ")[2] == f"{next(count for count in (1, 8, 16) if count >= batch)}, {form}>"
     assert plan.dynamic_shared_bytes == shared_bytes
+
+
+@pytest.mark.parametrize(
+    ("rows", "depth", "batch", "kernel", "grid", "shared_bytes"),
+    [
+        (4096, 4096, 1, "gemv_int4<bf16, 1, 4, 4, 3, 8, 2, true>", 132, 8 * (3 * 4224 + 1088)),
+        (1000, 4096, 2, "gemv_int4<bf16, 2, 4, 4, 2, 8, 2, true>", 63, 8 * (2 * 4224 + 2048)),
+        (8192, 8192, 1, "gemv_int4<bf16, 1, 4, 4, 3, 16, 1, true>", 132, 16 * (3 * 4224 + 1088)),
+        (4096, 14336, 1, "gemv_int4<bf16, 1, 8, 4, 3, 16, 1, true>", 132, 16 * (3 * 4224 + 1088)),
+        (8192, 28672, 1, "gemv_int4<bf16, 1, 8, 4, 2, 16, 1, false>", 132, 16 * (2 * 4224 + 2112)),
+        (4096, 4096, 3, "gemv_tensor<Int4, bf16, 8, 1, 1, 8, 2>", 256, 8 * 4096),
+    ],
+)
+def test_which_form_for_four_bits(  # noqa: PLR0913 - what a launch is
+    rows: int, depth: int, batch: int, kernel: str, grid: int, shared_bytes: int
+) -> None:
+    given = packed_product(rows, depth, batch)
+    plan = plan_product(given, SMS, HOPPER)
+    assert plan is not None
+    assert (plan.kernel, plan.grid, plan.dynamic_shared_bytes) == (kernel, (grid, 1, 1), shared_bytes)
+    assert plan.dynamic_shared_bytes + 8 * 16 * 12 + 1024 <= 228 << 10
+    assert plan.overlaps
+
+
+def packed_product(rows: int, depth: int, batch: int) -> Product:
+    """A product of packed weights and contiguous arrays."""
+    row_bytes = -(-depth // 128) * 64
+    strides = ((depth, 1), (row_bytes, 1), (rows, 1))
+    return Product("bf16", "u4", batch, rows, depth, *strides, 512, 1 << 20, scales=True, scale_step=rows)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"rows": 4097}, {"scale_step": 4099}, {"scales_address": 2}, {"scale_step": -4096}, {"rows": 1 << 27}],
+)
+def test_scales_that_are_no_pairs_and_sizes_beyond_32_bits_go_another_way(changed: dict[str, int]) -> None:
+    plan = plan_product(replace(packed_product(4096, 4096, 1), **changed), SMS, HOPPER)
+    assert plan is not None
+    assert plan.kernel.startswith("gemv_tensor<Int4, bf16, 1, ")
+
+
+def test_older_gpus_have_no_bulk_copies() -> None:
+    plan = plan_product(packed_product(4096, 4096, 1), 108, (8, 0))
+    assert plan is not None
+    assert plan.kernel.startswith("gemv_tensor<Int4, bf16, 1, ")
 
 
 def test_nothing_is_launched_for_nothing() -> None:

@@ -27,15 +27,20 @@ _MOST_INPUTS: Final = 2
 _MOST: Final = 1 << 31
 """Pieces of 16 bytes of W, and scales, are counted in 32 bits."""
 
-_WARPS: Final = 8
+_FEW_GROUPS: Final = 32
+"""With so many groups of the depth or fewer, eight warps can keep x in few registers, and two launches fit an SM."""
+
 _MOST_GROUPS: Final = 8
 """Groups of x that a warp keeps, eight registers each."""
 
 _PIECE: Final = 4
-"""Groups that a warp fetches together, 4 KiB."""
+"""Groups that a warp copies together, 4 KiB."""
 
-_RING_BYTES: Final = 64 << 10
-"""Weights that a block has on their way: three blocks fit an SM, so that later launches fetch while one ends."""
+_SHARED_BYTES: Final = 224 << 10
+"""Shared memory of an SM for all blocks that it has place for, less what they have besides."""
+
+_MOST_STAGES: Final = 12
+"""More pieces than these hide nothing more."""
 
 _SUMS_BYTES: Final = 4 * TILE * 16
 """What a warp puts aside of 16 tiles."""
@@ -46,13 +51,18 @@ _SPLIT_BYTES: Final = 1088
 
 @dataclass(frozen=True, slots=True)
 class Int4Form:
-    """Groups of x that a warp keeps, groups that it copies together, stages of its ring, warps, and blocks an SM."""
+    """Groups of x that a warp keeps, groups that it copies together, stages of its ring, warps, and blocks an SM.
+
+    `once` says that a warp keeps all of its x; `apart_bytes` are beside its ring, for splitting x and for sums.
+    """
 
     groups: int
     piece: int
     stages: int
     warps: int
     blocks: int
+    once: bool
+    apart_bytes: int
 
 
 def takes_integers(product: Product, capability: tuple[int, int]) -> bool:
@@ -67,40 +77,40 @@ def takes_integers(product: Product, capability: tuple[int, int]) -> bool:
     return capability >= _CAPABILITY and pairs and counted and product.batch <= _MOST_INPUTS
 
 
-def choose_form(depth: int) -> Int4Form:
-    """How the warps share the depth: as few times through all tiles as registers allow, and evenly."""
+def choose_form(depth: int, inputs: int) -> Int4Form:
+    """How warps share the depth: as few times through the tiles as registers allow, evenly, with rings as they fit."""
     groups = divide_up(depth, GROUP)
-    warps = _WARPS
+    blocks, warps = (2, 8) if groups <= _FEW_GROUPS else (1, 16)
     while warps > 1 and warps // 2 >= groups:
         warps //= 2
-    each = divide_up(groups, warps * divide_up(groups, warps * _MOST_GROUPS))
+    passes = divide_up(groups, warps * _MOST_GROUPS)
+    each = divide_up(groups, warps * passes)
     pieces = divide_up(each, _PIECE)
     piece = divide_up(each, pieces)
-    stages = max(2, _RING_BYTES // (warps * piece * TILE * GROUP // 2))
-    return Int4Form(piece * pieces, piece, stages, warps, 3 if piece * pieces <= _PIECE else 2)
+    split_bytes, sums_bytes = _SPLIT_BYTES, inputs * _SUMS_BYTES
+    apart = max(split_bytes, sums_bytes) if passes == 1 else split_bytes + sums_bytes
+    stages = (_SHARED_BYTES // (blocks * warps) - apart) // (piece * _GROUP_BYTES)
+    return Int4Form(piece * pieces, piece, min(stages, _MOST_STAGES), warps, blocks, passes == 1, apart)
 
 
 def plan_integers(product: Product, multiprocessors: int) -> KernelPlan:
     """The launch: a block an SM, or one a tile where there are fewer."""
-    form, inputs = choose_form(product.depth), product.batch
+    form = choose_form(product.depth, product.batch)
     tiles, step = divide_up(product.rows, TILE), product.scale_step if product.depth > GROUP else 0
     blocks = min(multiprocessors, tiles)
-    once = divide_up(product.depth, GROUP) <= form.warps * form.groups
-    put_aside = inputs * _SUMS_BYTES
-    apart = max(put_aside, _SPLIT_BYTES) if once else put_aside + _SPLIT_BYTES
     arguments: tuple[Argument, ...] = (
         *(Pointer("weights"), Pointer("x"), Pointer("scales"), Pointer("y")),
         *(Number(product.rows, 4), Number(product.depth, 4), Number(product.x[0])),
         *(Number(step, 4), Numbers(product.y), Number(tiles // blocks, 4), Number(tiles % blocks, 4)),
         Number(product.ready, 4),
     )
-    sizes = (inputs, form.groups, form.piece, form.stages, form.warps, form.blocks, str(once).lower())
+    sizes = (product.batch, form.groups, form.piece, form.stages, form.warps, form.blocks, str(form.once).lower())
     return KernelPlan(
         "gemv_int4.cu",
         f"gemv_int4<{product.kind}, {', '.join(map(str, sizes))}>",
         (blocks, 1, 1),
         (32 * form.warps, 1, 1),
         arguments,
-        form.warps * (form.stages * form.piece * _GROUP_BYTES + apart),
+        form.warps * (form.stages * form.piece * _GROUP_BYTES + form.apart_bytes),
         overlaps=True,
     )
