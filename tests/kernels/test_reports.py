@@ -146,8 +146,8 @@ def test_products_on_tensor_cores_are_clean() -> None:
 
 def test_products_of_four_bits_are_clean() -> None:
     (kernel,) = check("gemv_int4.cu", [multiply(4096, 4096, 1, "u4")])
-    codes, _, wavefronts = judge(kernel)
-    assert (codes, wavefronts) == ([], True)
+    assert judge(kernel)[0] == []
+    assert {site.operation for site in kernel.sites if site.wavefronts != site.wavefronts_ideal} == {"async_copy"}
     (scales,) = (site for site in kernel.sites if site.operation == "async_copy")
     assert scales.sectors == scales.sectors_ideal == 4096 * 32 // 16
     assert kernel.occupancy.blocks_per_sm == 2

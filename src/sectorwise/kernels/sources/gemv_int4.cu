@@ -187,7 +187,8 @@ gemv_int4(  // sectorwise: allow SW401, SW402, SW404
       for (int l = 0; l < LOADS; ++l) {
         int within = 8 * (lane + 32 * l), at = begin + within;
         bool inside = within < 128 * GROUPS && at < depth;
-        held[l] = inside ? *reinterpret_cast<const uint4*>(x + input * x_row + at) : make_uint4(0, 0, 0, 0);
+        const T* from = x + input * x_row + at;
+        held[l] = inside ? *reinterpret_cast<const uint4*>(from) : make_uint4(0, 0, 0, 0);  // sectorwise: allow SW401
       }
       int exponent = largest_exponent<T>(held);
       bool mine = INPUTS == 1 || place / 2 == input;
