@@ -56,7 +56,10 @@ FAMILIES = {
         "pack_int4",
     ),
     "gemv_int4.cu": (
-        *(f"gemv_int4<{kind}, 1, 1, 1, 12, {warps}, 2, true>" for kind, warps in (("bf16", 2), ("bf16", 4), ("f16", 4), ("bf16", 8))),
+        *(
+            f"gemv_int4<{kind}, 1, 1, 1, 12, {warps}, 2, true>"
+            for kind, warps in (("bf16", 2), ("bf16", 4), ("f16", 4), ("bf16", 8))
+        ),
         *("gemv_int4<f16, 2, 1, 1, 12, 4, 2, true>", "gemv_int4<bf16, 2, 1, 1, 12, 4, 2, true>"),
         "gemv_int4<bf16, 2, 6, 3, 3, 16, 1, false>",
     ),

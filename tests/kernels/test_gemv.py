@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from sectorwise.kernels.arrays import DeviceArray
-from sectorwise.kernels.gemv_plans import Product, describe_product, plan_packing, plan_product
+from sectorwise.kernels.gemv_plans import describe_product, plan_packing, plan_product
+from sectorwise.kernels.product import Product
 from tests.kernels.engine import place, run_plan
 from tests.kernels.test_movement import distance
 
@@ -342,9 +343,7 @@ def test_which_form_for_weights_of_few_bits(weights: str, rows: int, batch: int,
         (4096, 4096, 3, "gemv_tensor<Int4, bf16, 8, 1, 1, 8, 2>", 256, 8 * 4096),
     ],
 )
-def test_which_form_for_four_bits(  # noqa: PLR0913 - what a launch is
-    rows: int, depth: int, batch: int, kernel: str, grid: int, shared_bytes: int
-) -> None:
+def test_which_form_for_four_bits(rows: int, depth: int, batch: int, kernel: str, grid: int, shared_bytes: int) -> None:
     given = packed_product(rows, depth, batch)
     plan = plan_product(given, SMS, HOPPER)
     assert plan is not None
@@ -361,11 +360,12 @@ def packed_product(rows: int, depth: int, batch: int) -> Product:
 
 
 @pytest.mark.parametrize(
-    "changed",
-    [{"rows": 4097}, {"scale_step": 4099}, {"scales_address": 2}, {"scale_step": -4096}, {"rows": 1 << 27}],
+    ("rows", "step", "address"),
+    [(4097, 4098, 0), (4096, 4099, 0), (4096, 4096, 2), (4096, -4096, 0), (1 << 27, 1 << 27, 0)],
 )
-def test_scales_that_are_no_pairs_and_sizes_beyond_32_bits_go_another_way(changed: dict[str, int]) -> None:
-    plan = plan_product(replace(packed_product(4096, 4096, 1), **changed), SMS, HOPPER)
+def test_scales_that_are_no_pairs_and_sizes_beyond_32_bits_go_another_way(rows: int, step: int, address: int) -> None:
+    given = replace(packed_product(rows, 4096, 1), scale_step=step, scales_address=address)
+    plan = plan_product(given, SMS, HOPPER)
     assert plan is not None
     assert plan.kernel.startswith("gemv_tensor<Int4, bf16, 1, ")
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.kernels.arrays import DeviceArray, contiguous_strides
-from sectorwise.kernels.gemv_plans import Product, plan_product
+from sectorwise.kernels.gemv_plans import plan_product
 from sectorwise.kernels.int4_plans import GROUP
 from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.movement import plan_move
 from sectorwise.kernels.plan import Operand, divide_up
+from sectorwise.kernels.product import Product
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

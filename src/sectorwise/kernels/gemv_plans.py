@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.kernels.int4_plans import GROUP, TILE, plan_integers, takes_integers
 from sectorwise.kernels.plan import KernelPlan, Number, Numbers, Pointer, divide_up
+from sectorwise.kernels.product import Product
 
 if TYPE_CHECKING:
     from sectorwise.kernels.arrays import DeviceArray
@@ -28,32 +28,6 @@ _MOST_DEPTH: Final = 1 << 30
 
 _SHARE_X: Final = 16
 """With so many rows an SM, two of them share each load of x."""
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """A product y [batch, rows] = x [batch, depth] W^T, strides in elements.
-
-    Of packed weights `w` are bytes: how many are of a row, and 1.
-
-    `kind` is the type of x and y, `weights` that of W; `scales` says whether there are some, and `scale_step` how far
-    apart in elements, of rows or of groups. `ready` says that nothing ahead on the stream writes weights or scales.
-    """
-
-    kind: str
-    weights: str
-    batch: int
-    rows: int
-    depth: int
-    x: tuple[int, int]
-    w: tuple[int, int]
-    y: tuple[int, int]
-    x_address: int
-    w_address: int
-    scales: bool = False
-    scale_step: int = 0
-    ready: bool = False
-    scales_address: int = 0
 
 
 def describe_product(
@@ -88,7 +62,7 @@ def describe_product(
 
 
 def plan_product(product: Product, multiprocessors: int, capability: tuple[int, int]) -> KernelPlan | None:
-    """The launch of a product on a GPU of so many SMs and that compute capability, None where nothing is to be computed.
+    """The launch of a product on a GPU of so many SMs and that compute capability, None where there is nothing to do.
 
     Operands are called x, weights, scales and y.
     """
@@ -110,7 +84,7 @@ def plan_product(product: Product, multiprocessors: int, capability: tuple[int, 
 
 
 def plan_packing(rows: int, depth: int, strides: tuple[int, int]) -> KernelPlan | None:
-    """The launch that packs weights of a byte each (`from`, strides in bytes) to bytes [tiles, groups, 16, 64] (`to`)."""
+    """The launch that packs weights of a byte each, `from`, strides in bytes, as `to`, [tiles, groups, 16, 64]."""
     tiles, groups = divide_up(rows, TILE), divide_up(depth, GROUP)
     if tiles * groups == 0:
         return None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from sectorwise.kernels.plan import KernelPlan, Number, Numbers, Pointer, divide_up
 
 if TYPE_CHECKING:
-    from sectorwise.kernels.gemv_plans import Product
     from sectorwise.kernels.plan import Argument
+    from sectorwise.kernels.product import Product
 
 GROUP: Final = 128
 """Weights of a row that share a scale."""

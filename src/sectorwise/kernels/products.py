@@ -138,9 +138,9 @@ def gemv_int4(
 def pack_int4(weights: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401
     """Weights [N, K] of int8 in -8 to 7 as uint8 [ceil(N / 16), ceil(K / 128), 16, 64], which `gemv_int4` reads.
 
-    A tile of 16 rows and 128 of the depth is 1,024 bytes that lie together. In it, with k % 128 = 32 p + 8 t + e, weight
-    (n, k), plus 8, is in byte [n // 16, k // 128, n % 16, 16 t + 4 p + e // 4 + 2 (e % 2)], in its upper half where e // 2
-    is odd. What is below -8 or above 7 is clipped; beyond N and K are zeros.
+    16 rows and 128 of the depth are 1,024 bytes that lie together. With k % 128 = 32 p + 8 t + e, weight (n, k), plus
+    8, is in byte [n // 16, k // 128, n % 16, 16 t + 4 p + e // 4 + 2 (e % 2)], in its upper half where e // 2 is odd.
+    What is below -8 or above 7 is clipped; beyond N and K are zeros.
 
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
@@ -209,9 +209,7 @@ def _lies_together(packed: DeviceArray) -> bool:
     """Whether bytes lie one after the other; of an axis of one element the stride says nothing."""
     return 0 in packed.shape or all(
         extent == 1 or stride == dense
-        for extent, stride, dense in zip(
-            packed.shape, packed.strides, contiguous_strides(packed.shape, 1), strict=True
-        )
+        for extent, stride, dense in zip(packed.shape, packed.strides, contiguous_strides(packed.shape, 1), strict=True)
     )
 
 
