@@ -6,9 +6,10 @@ report and are left out of the document.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
+from sectorwise.dataclass import dataclass
 from sectorwise.findings import show
 
 if TYPE_CHECKING:

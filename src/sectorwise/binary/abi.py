@@ -7,8 +7,9 @@ address, ...), and `tests/binary/test_abi.py` compiles the probes again for ever
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from sectorwise.dataclass import dataclass
 from sectorwise.errors import UnsupportedDeviceError
 
 _FIRST_WITH_DESCRIPTOR = 80

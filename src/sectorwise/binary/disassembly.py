@@ -8,11 +8,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sectorwise.cache import make_key, read_entry, write_entry
+from sectorwise.dataclass import dataclass
 from sectorwise.errors import CorruptBinaryError, MissingToolError
 
 if TYPE_CHECKING:

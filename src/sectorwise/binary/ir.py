@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from sectorwise.dataclass import dataclass
 
 ZERO_REGISTER = 255
 """Index of RZ, and of URZ whatever its number in the encoding: reads as zero, writes are dropped."""

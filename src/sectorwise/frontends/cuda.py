@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib.metadata
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from sectorwise.cache import make_key, read_entry, write_entry
+from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError, CompileError
 from sectorwise.frontends.base import Compilation, CompileRequest, Outline
 from sectorwise.frontends.headers import STANDARD_HEADERS

@@ -6,10 +6,10 @@ import ctypes
 import ctypes.util
 import importlib.metadata
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError, CompileError, MissingToolError
 
 _DISTRIBUTIONS = ("nvidia-nvjitlink", "nvidia-nvjitlink-cu12")

@@ -6,10 +6,10 @@ import ctypes
 import ctypes.util
 import importlib.metadata
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from sectorwise.dataclass import dataclass
 from sectorwise.errors import CompileError, MissingToolError
 
 _DISTRIBUTIONS = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")

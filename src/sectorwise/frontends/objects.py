@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from sectorwise.dataclass import dataclass
 from sectorwise.launch.config import (
     BufferArgument,
     BytesArgument,

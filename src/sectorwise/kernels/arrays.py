@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
+from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError
 from sectorwise.kernels.axes import find_span, overlaps_itself
 from sectorwise.kernels.plan import Operand

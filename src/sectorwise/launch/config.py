@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
+
+from sectorwise.dataclass import dataclass
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +23,7 @@ class Span:
     """`--launch`, `transpose.cu:3`, `transpose.json: case k_copy`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Contents:
     """What a buffer holds at the start: `kind` one of zeros, arange, perm, uniform, noise, file, array.
 

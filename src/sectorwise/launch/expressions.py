@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from sectorwise.dataclass import dataclass
 from sectorwise.launch.dtypes import ELEMENT_TYPES, LONG_NAMES
 from sectorwise.tokens import DEEPEST
 

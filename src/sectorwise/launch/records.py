@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sectorwise.dataclass import dataclass
 from sectorwise.launch import tensor_maps
 from sectorwise.launch.carets import launch_error, name_nearest
 from sectorwise.launch.config import (

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError
 from sectorwise.launch.config import BufferArgument, Contents, PointerArgument
 from sectorwise.launch.memory import view_memory

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from sectorwise.dataclass import dataclass
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sectorwise.counting.patterns import list_distinct
 from sectorwise.counting.request import Space
+from sectorwise.dataclass import dataclass
 from sectorwise.launch.contents import is_assumed
 from sectorwise.machine.execution import Fault, FaultKind
 from sectorwise.machine.storage import Piece, Storage, empty_storage, make_storage, read_words
@@ -98,8 +99,7 @@ class BatchMemory:
 def open_global_memory(bound: BoundLaunch, materialise: Callable[[Allocation], npt.NDArray[np.uint8]]) -> GlobalMemory:
     """Global memory in which nothing is made yet; allocations are kept in order of their addresses."""
     ordered = tuple(sorted(bound.allocations, key=lambda allocation: allocation.base))
-    bases = np.array([allocation.base for allocation in ordered], np.int64)
-    return GlobalMemory(ordered, materialise, bases, [None] * len(ordered))
+    return GlobalMemory(ordered, materialise, np.array([each.base for each in ordered], np.int64), [None] * len(ordered))
 
 
 def open_batch_memory(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sectorwise.binary.ir import TRUE_PREDICATE
+from sectorwise.dataclass import dataclass
 
 if TYPE_CHECKING:
     import numpy.typing as npt

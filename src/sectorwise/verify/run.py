@@ -6,13 +6,14 @@ import json
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from sectorwise.analysis.verification import VERIFICATION_SCHEMA, Verification
+from sectorwise.dataclass import dataclass
 from sectorwise.errors import CountersForbiddenError, DeviceRunError, ProfilerError, ReportError
 from sectorwise.launch.addresses import find_buffers
 from sectorwise.launch.dtypes import ELEMENT_TYPES

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sectorwise.dataclass import dataclass
 from sectorwise.errors import MemoryBudgetError
 from sectorwise.launch.contents import materialise, needs_whole
 from sectorwise.launch.dtypes import ELEMENT_TYPES

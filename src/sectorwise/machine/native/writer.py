@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from sectorwise.dataclass import dataclass
 from sectorwise.machine.native.emitter import Emitter
 from sectorwise.machine.native.values import (
     BITS,

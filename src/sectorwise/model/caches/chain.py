@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from sectorwise.dataclass import dataclass
 from sectorwise.errors import LaunchError
 from sectorwise.model.latency import LINE_BYTES
 

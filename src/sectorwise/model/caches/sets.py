@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from sectorwise.dataclass import dataclass
 
 
 @dataclass(slots=True)
