@@ -1,8 +1,9 @@
 """Turns a class of annotated names into slotted data, as `dataclasses.dataclass` does, in a sixth of the time.
 
-The standard library writes and compiles up to six functions a class. A short `check` loads some 230 classes of data, and
-spent a quarter of its time on that. Here one function is compiled, `__init__`; the others read an instance's slots. What
-is seldom asked of a class (`fields`, `replace`, `asdict`, `is_dataclass`) the standard library answers, when it is asked.
+The standard library writes and compiles up to six functions a class. A short `check` loads some 230 classes of data,
+and spent a quarter of its time on that. Here one function is compiled, `__init__`; the others read an instance's slots.
+What is seldom asked of a class (`fields`, `replace`, `asdict`, `is_dataclass`) the standard library answers, when it is
+asked.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class _Later:
         self.name, self.body, self.frozen = name, body, frozen
 
     def __get__(self, instance: object, owner: type) -> object:
-        whole = dataclasses.dataclass(frozen=self.frozen)(type(owner.__name__, (), dict(self.body)))
+        whole: type = dataclasses.dataclass(frozen=self.frozen)(type(owner.__name__, (), dict(self.body)))
         made: object = getattr(whole, self.name)
         setattr(owner, self.name, made)
         return made
@@ -44,7 +45,7 @@ class _Later:
 
 def _make(cls: type, *, frozen: bool) -> type:
     """A class like `cls` whose annotated names are slots, with the methods of data."""
-    annotations: dict[str, str] = cls.__dict__.get("__annotations__", {})
+    annotations: dict[str, str] = cls.__annotations__
     fields = {name: _read_field(cls, name) for name in annotations}
     _refuse_others(cls, annotations, fields)
     body = {"__module__": cls.__module__, "__annotations__": annotations, **fields}
@@ -65,7 +66,7 @@ def _make(cls: type, *, frozen: bool) -> type:
 
 
 def _read_field(cls: type, name: str) -> Field[Any]:
-    default = cls.__dict__.get(name, MISSING)
+    default: object = vars(cls).get(name, MISSING)
     if isinstance(default, Field):
         return default
     if type(default).__hash__ is None:

@@ -99,7 +99,8 @@ class BatchMemory:
 def open_global_memory(bound: BoundLaunch, materialise: Callable[[Allocation], npt.NDArray[np.uint8]]) -> GlobalMemory:
     """Global memory in which nothing is made yet; allocations are kept in order of their addresses."""
     ordered = tuple(sorted(bound.allocations, key=lambda allocation: allocation.base))
-    return GlobalMemory(ordered, materialise, np.array([each.base for each in ordered], np.int64), [None] * len(ordered))
+    bases = np.array([allocation.base for allocation in ordered], np.int64)
+    return GlobalMemory(ordered, materialise, bases, [None] * len(ordered))
 
 
 def open_batch_memory(
@@ -380,8 +381,7 @@ def _describe(memory: BatchMemory, kind: FaultKind, address: int, width_bytes: i
         offset = address - (bound.shared_bytes - own_bytes)
         return f"byte {offset} is outside of the {own_bytes} bytes of the block's shared memory"
     if space is Space.LOCAL:
-        size = stack_bytes(memory.bound)
-        return f"offset 0x{address:x} is outside of the {size} bytes of the thread's stack"
+        return f"offset 0x{address:x} is outside of the {stack_bytes(memory.bound)} bytes of the thread's stack"
     if address < _NULL_PAGE_BYTES:
         return f"address 0x{address:x} is a null pointer, or near it"
     world = memory.global_memory
