@@ -19,7 +19,7 @@ def load_with_one_thread() -> Iterator[None]:
     """Lets NumPy, where it is loaded within, have one thread for products of matrices, unless the user says how many.
 
     Its threads turn in a loop for a while after they are made, waiting for work that never comes here: about 0.05 s of
-    processor time. What this process starts later is told nothing of it.
+    processor time. What this process starts after that is told nothing of it.
     """
     if _BLAS_THREADS in os.environ:
         yield

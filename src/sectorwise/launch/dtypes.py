@@ -1,4 +1,4 @@
-"""Turns the names of element types (`f32`, `bf16`, `float32`) into sizes and ranges, and says what does not fit them."""
+"""Turns the names of element types (`f32`, `bf16`, `float32`) into sizes, ranges, and what does not fit them."""
 
 from __future__ import annotations
 
