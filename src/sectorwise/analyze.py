@@ -96,8 +96,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     target = require_sass(spec)
     if warm and chain:
         raise ArgumentError("warm and chain exclude each other: the L2 has what this launch left, or what others did")
-    run: Run | None = None
-    time: Run | None = None
+    changing: CompileRequest | None = None
     if isinstance(source, str | PathLike):
         path = Path(source)
         frontend = choose_frontend(path)
@@ -105,6 +104,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
         names = tuple(dict.fromkeys(each.kernel for each in configs))
         folders = tuple(Path(folder) for folder in include_folders)
         request = CompileRequest(target=target, macros=tuple(macros), include_folders=folders, kernels=names)
+        changing = request if remedies and frontend.name == "cuda" else None
         jobs = _compile(partial(compile_launches, frontend, path, request, configs, config), frontend, configs)
     else:
         launch = read_object_launch(source, grid, block, args, constexprs or {}, dynamic_shared_bytes, config)
@@ -118,10 +118,12 @@ def analyze(  # noqa: PLR0913 - the options of the main job
 
     rules = choose_rules(select, ignore)
     options = options or ExecutionOptions()
-    if remedies and isinstance(source, str | PathLike) and frontend.name == "cuda":
-        run = make_runner(path, request, spec, options)
+    run: Run | None = None
+    time: Run | None = None
+    if changing is not None:
+        run = make_runner(path, changing, spec, options)
         if follow_caches and not chain:
-            time = make_runner(path, request, spec, options, follow_caches=True, warm=warm)
+            time = make_runner(path, changing, spec, options, follow_caches=True, warm=warm)
     if device is None:
         spec = choose_device(jobs[0].cubin.target, spec)
     # Every launch is checked before the first one runs: a typing error must not cost a long run.

@@ -66,9 +66,10 @@ def _make(cls: type, *, frozen: bool) -> type:
 
 
 def _read_field(cls: type, name: str) -> Field[Any]:
-    default: object = vars(cls).get(name, MISSING)
+    default: Any = vars(cls).get(name, MISSING)
     if isinstance(default, Field):
-        return default
+        given: Field[Any] = default
+        return given
     if type(default).__hash__ is None:
         raise ValueError(f"{cls.__qualname__}.{name}: all instances would share {default!r}: give a default_factory")
     return field(default=default)
@@ -82,7 +83,7 @@ def _refuse_others(cls: type, annotations: Mapping[str, str], fields: Mapping[st
         raise TypeError(f"{cls.__qualname__}: where data says when it is equal, it has to say its hash, too")
     may_be_left_out = False
     for name, each in fields.items():
-        if annotations[name].rpartition(".")[2].partition("[")[0] in _NO_FIELDS:
+        if annotations[name].partition("[")[0].rpartition(".")[2] in _NO_FIELDS:
             raise TypeError(f"{cls.__qualname__}.{name}: {annotations[name]} is no field")
         if not each.init or each.kw_only is True or each.hash is not None:
             raise TypeError(f"{cls.__qualname__}.{name}: a field has no options but repr, compare and metadata")
