@@ -68,11 +68,11 @@ def _make(cls: type, *, frozen: bool) -> type:
 def _read_field(cls: type, name: str) -> Field[Any]:
     default: Any = vars(cls).get(name, MISSING)
     if isinstance(default, Field):
-        given: Field[Any] = default
-        return given
+        return default
     if type(default).__hash__ is None:
         raise ValueError(f"{cls.__qualname__}.{name}: all instances would share {default!r}: give a default_factory")
-    return field(default=default)
+    made: Field[Any] = field(default=default)
+    return made
 
 
 def _refuse_others(cls: type, annotations: Mapping[str, str], fields: Mapping[str, Field[Any]]) -> None:

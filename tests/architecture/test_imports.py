@@ -22,6 +22,65 @@ def _modules_after(statements: str) -> set[str]:
     return {name.split(".")[0] for name in json.loads(run.stdout)}
 
 
+def _modules_of_check(folder: Path) -> set[str]:
+    """All modules that a whole `check` of a cubin loads, in a fresh interpreter whose cache is empty."""
+    script = f"""
+import json, os, sys
+os.environ["SECTORWISE_CACHE_DIR"] = {str(folder / "cache")!r}
+from sectorwise.cli.main import main
+main(["check", "tests/measured/h200/gemm.sm_90.cubin", "--launches", "tests/measured/h200/gemm.json",
+      "--kernel", "k_mm_tile16", "-o", {str(folder / "report.txt")!r}])
+print(json.dumps(sorted(sys.modules)))
+"""
+    run = _run(sys.executable, "-c", script)
+    assert run.returncode == 0, run.stderr
+    return set(json.loads(run.stdout))
+
+
+def test_a_check_loads_what_it_needs(tmp_path: Path) -> None:
+    loaded = _modules_of_check(tmp_path)
+    assert {"sectorwise.machine.native_engine", "sectorwise.report.terminal", "numpy", "llvmlite"} <= loaded
+    own = {name for name in loaded if name.startswith("sectorwise")}
+    # 249 on 2026-11-30, each about half a millisecond; what grows beyond this should be imported where it is needed.
+    assert len(own) <= 260
+    others = ("advise", "calibrate", "capture", "kernels", "learn", "remedies", "sweep", "verify")
+    assert {name for name in own if name.split(".")[1:2] and name.split(".")[1] in others} == set()
+    assert not {name for name in own if name.startswith(("sectorwise.report.html", "sectorwise.machine.numpy_engine"))}
+    # Slow to load, and of no use here: nothing should bring them in by the way.
+    assert (
+        loaded & {"asyncio", "email", "http", "importlib.metadata", "jinja2", "logging", "pygments", "unittest"}
+        == set()
+    )
+
+
+def test_a_check_begins_to_compile_before_it_loads_numpy() -> None:
+    statements = """
+import sys
+from pathlib import Path
+from sectorwise.analyze import gather_launches
+from sectorwise.frontends.choose import choose_frontend
+from sectorwise.jobs import compile_launches
+file = Path("tests/measured/h200/gemm.json")
+assert gather_launches(Path("tests/measured/h200/gemm.sm_90.cubin"), file, "k_mm_tile16")
+assert choose_frontend(file.with_suffix(".cubin"))
+import sectorwise.cli.check
+"""
+    assert "numpy" not in _modules_after(statements)
+
+
+def test_data_on_the_way_of_a_check_is_made_quickly() -> None:
+    statements = """
+import dataclasses
+made = []
+whole = dataclasses._process_class
+dataclasses._process_class = lambda cls, *rest, **named: made.append(cls) or whole(cls, *rest, **named)
+import sectorwise.cli.check, sectorwise.examine, sectorwise.machine.native_engine, sectorwise.report.terminal
+own = [cls.__qualname__ for cls in made if cls.__module__.startswith("sectorwise")]
+assert len(own) <= 12, f"let sectorwise.dataclass make {own}"
+"""
+    _modules_after(statements)
+
+
 def test_layers_hold() -> None:
     run = _run(sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()")
     assert run.returncode == 0, run.stdout + run.stderr

@@ -115,7 +115,7 @@ def list_data() -> Iterator[type]:
 def remake(cls: type) -> type:
     """The class that the standard library makes of the fields of another."""
     parts: list[tuple[str, Any, Any]] = []
-    for each in dataclasses.fields(cls):  # type: ignore[arg-type]
+    for each in dataclasses.fields(cls):
         keys = ("default", "default_factory", "compare", "repr", "metadata")
         parts.append((each.name, each.type, field(**{key: getattr(each, key) for key in keys})))
     frozen = cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
@@ -152,7 +152,6 @@ def test_classes_tell_the_same_of_themselves(write: Callable[[], type], *, froze
         for cls in (ours, theirs)
     ]
     assert shown[0] == shown[1]
-    assert dataclasses.is_dataclass(ours)
     assert (ours.__dataclass_params__.frozen, ours.__dataclass_params__.eq) == (frozen, True)
     assert (ours.__hash__ is None) == (theirs.__hash__ is None)
 
@@ -290,7 +289,7 @@ def test_data_without_slots_is_refused() -> None:
 
 
 def test_the_standard_library_is_asked_late() -> None:
-    made = dataclass(frozen=True, slots=True)(body(a="int"))
+    made: Any = dataclass(frozen=True, slots=True)(body(a="int"))
     assert not isinstance(vars(made)["__dataclass_fields__"], dict)
-    assert [each.name for each in dataclasses.fields(made)] == ["a"]  # type: ignore[arg-type]
+    assert [each.name for each in dataclasses.fields(made)] == ["a"]
     assert isinstance(vars(made)["__dataclass_fields__"], dict)
