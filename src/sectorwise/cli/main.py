@@ -83,7 +83,7 @@ def main(arguments: list[str] | None = None) -> None:
     Exits with 0 when done, 1 where findings fail the run, 2 on an error.
     """
     try:
-        with search_garbage_seldom():
+        with search_garbage_seldom(is_last=arguments is None):
             code = cli.main(arguments, prog_name="sectorwise", standalone_mode=False)
         if code:  # click gives back what a command exits with
             sys.exit(code)
