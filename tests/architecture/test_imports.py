@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 OPTIONAL = {"cuda", "cupy", "llvmlite", "matplotlib", "ncu_report", "numba", "torch", "triton"}
 
@@ -66,6 +68,18 @@ assert choose_frontend(file.with_suffix(".cubin"))
 import sectorwise.cli.check
 """
     assert "numpy" not in _modules_after(statements)
+
+
+@pytest.mark.parametrize(("threads", "engine", "other"), [(64, "numpy", "native"), (1 << 20, "native", "numpy")])
+def test_the_engine_that_a_launch_wants_is_loaded_alone(threads: int, engine: str, other: str) -> None:
+    statements = f"""
+import sys
+from sectorwise.machine.engine import load_engine
+load_engine({threads})
+assert "sectorwise.machine.{engine}_engine" in sys.modules
+assert "sectorwise.machine.{other}_engine" not in sys.modules
+"""
+    assert ("llvmlite" in _modules_after(statements)) == (engine == "native")
 
 
 def test_data_on_the_way_of_a_check_is_made_quickly() -> None:
