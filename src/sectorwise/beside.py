@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
-
-from sectorwise.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

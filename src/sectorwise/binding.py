@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sectorwise.binary.abi import find_driver_constants
 from sectorwise.binary.ir import Constant
-from sectorwise.dataclass import dataclass
 from sectorwise.device import require_capability, require_sass
 from sectorwise.errors import ArchitectureMismatchError
 from sectorwise.launch.addresses import PlacedBuffer, assign_addresses, find_address, find_buffers

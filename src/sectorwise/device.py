@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError, UnknownDeviceError, UnsupportedDeviceError
 from sectorwise.measurements import Bandwidth, CacheBehaviour, Latency, MemoryTiming, PaceBehaviour
 from sectorwise.provenance import Alternative, Basis, Provenance, Source

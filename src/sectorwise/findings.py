@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import dataclass
 from enum import StrEnum
-
-from sectorwise.dataclass import dataclass
 
 
 class Severity(StrEnum):

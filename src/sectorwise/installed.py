@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-
-from sectorwise.dataclass import dataclass
 
 _FOLDER_ENDING = ".dist-info"
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
-
-from sectorwise.dataclass import dataclass
 
 Number = int | float | str | tuple[int, ...]
 """What a data file may hold as a value: a number, a memory type, or a tuple of sizes."""

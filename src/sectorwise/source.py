@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError
 
 _TAB_COLUMNS = 4

@@ -82,19 +82,6 @@ assert "sectorwise.machine.{other}_engine" not in sys.modules
     assert ("llvmlite" in _modules_after(statements)) == (engine == "native")
 
 
-def test_data_on_the_way_of_a_check_is_made_quickly() -> None:
-    statements = """
-import dataclasses
-made = []
-whole = dataclasses._process_class
-dataclasses._process_class = lambda cls, *rest, **named: made.append(cls) or whole(cls, *rest, **named)
-import sectorwise.cli.check, sectorwise.examine, sectorwise.machine.native_engine, sectorwise.report.terminal
-own = [cls.__qualname__ for cls in made if cls.__module__.startswith("sectorwise")]
-assert len(own) <= 12, f"let sectorwise.dataclass make {own}"
-"""
-    _modules_after(statements)
-
-
 def test_layers_hold() -> None:
     run = _run(sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()")
     assert run.returncode == 0, run.stdout + run.stderr

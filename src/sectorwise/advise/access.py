@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -11,7 +11,6 @@ from sectorwise.advise.expressions import evaluate
 from sectorwise.advise.tabulate import make_dataframe, make_records
 from sectorwise.counting.calculator import LANES, count_global, count_shared
 from sectorwise.counting.patterns import count_distinct
-from sectorwise.dataclass import dataclass
 from sectorwise.device import load_device
 from sectorwise.errors import ArgumentError
 from sectorwise.findings import Picture, Scene, show

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf, isinf
 from typing import TYPE_CHECKING, Final
-
-from sectorwise.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -14,7 +14,6 @@ from sectorwise.advise.gemv_plans import VECTOR_BYTES, Way, Weight, list_column_
 from sectorwise.advise.plan import estimate
 from sectorwise.advise.prepack import list_prepackings
 from sectorwise.advise.ranking import EQUAL, Ranking, compare_costs, rank
-from sectorwise.dataclass import dataclass
 from sectorwise.device import DeviceSpec, load_device
 from sectorwise.errors import ArgumentError
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from sectorwise.advise.plan import L2_KEEPS, Plan
 from sectorwise.advise.steps import WARP_LANES, Step, barrier, load, shared, store, work
-from sectorwise.dataclass import dataclass
 from sectorwise.device import DeviceSpec, require_capability
 from sectorwise.model.occupancy import occupancy
 from sectorwise.model.traffic import DEFAULT_FETCH_BYTES

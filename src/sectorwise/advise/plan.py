@@ -7,12 +7,11 @@ Addresses are counted by `counting`, warps walk through their instructions by `m
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.advise.steps import SECTOR_BYTES, WARP_LANES, Step
-from sectorwise.dataclass import dataclass
 from sectorwise.device import DeviceSpec, load_device, require_capability
 from sectorwise.model.bounds import (
     PROLOGUE_NS,

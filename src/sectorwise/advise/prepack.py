@@ -9,11 +9,11 @@ halves first have several fragments in one load.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
 
 from sectorwise.advise.tabulate import make_dataframe, make_records, write_size, write_table, write_time
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError
 from sectorwise.findings import show
 from sectorwise.layout.reader import suggest

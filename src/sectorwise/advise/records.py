@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -10,7 +11,6 @@ from sectorwise.advise.plan import Plan, estimate
 from sectorwise.advise.ranking import Ranking, compare_costs, rank
 from sectorwise.advise.steps import SECTOR_BYTES, WARP_LANES, Step, load, store, work
 from sectorwise.counting.patterns import count_distinct
-from sectorwise.dataclass import dataclass
 from sectorwise.device import load_device
 from sectorwise.errors import ArgumentError
 from sectorwise.layout.reader import open_reader, read_number, suggest

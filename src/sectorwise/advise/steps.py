@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from sectorwise.counting.calculator import count_global, count_shared
-from sectorwise.dataclass import dataclass
 from sectorwise.model.caches.lines import count_passes
 
 if TYPE_CHECKING:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.advise.access import AccessCost, access
 from sectorwise.advise.dtypes import find_dtype
 from sectorwise.advise.tabulate import make_frame, write_digits, write_size, write_table
-from sectorwise.dataclass import dataclass
 from sectorwise.device import list_devices, load_device, require_capability
 from sectorwise.errors import ArgumentError
 from sectorwise.layout.reader import suggest

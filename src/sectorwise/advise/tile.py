@@ -5,12 +5,12 @@ At each boundary between levels a tile has an intensity, and the device a ridge.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sectorwise.advise.plan import L2_KEEPS
 from sectorwise.advise.tile_shapes import count_registers
 from sectorwise.advise.tile_time import estimate_tile, find_register_tile
-from sectorwise.dataclass import dataclass
 from sectorwise.device import require_capability
 from sectorwise.model.occupancy import occupancy
 from sectorwise.model.roofline import Level

@@ -6,11 +6,11 @@ blocks that run together share from DRAM once.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.advise.dtypes import Dtype, find_dtype
 from sectorwise.advise.steps import WARP_LANES
-from sectorwise.dataclass import dataclass
 from sectorwise.device import DeviceSpec, load_device, require_capability
 from sectorwise.errors import ArgumentError, UnsupportedDeviceError
 from sectorwise.model.roofline import Level, Roofline, draw_roofline

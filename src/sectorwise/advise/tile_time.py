@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from sectorwise.advise.steps import WARP_LANES, Step, load, shared
-from sectorwise.dataclass import dataclass
 from sectorwise.device import load_device, require_capability
 from sectorwise.model.bounds import PROLOGUE_NS
 from sectorwise.model.latency import MEASURED_DEVICE, describe_memory

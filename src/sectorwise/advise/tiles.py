@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product as combine
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +13,6 @@ from sectorwise.advise.tabulate import make_dataframe, make_records, write_size,
 from sectorwise.advise.tile import TileCost, find_excess, judge
 from sectorwise.advise.tile_shapes import Product, make_product, make_tile
 from sectorwise.advise.untiled import judge_untiled
-from sectorwise.dataclass import dataclass
 from sectorwise.device import require_capability
 from sectorwise.errors import ArgumentError, SectorwiseError
 from sectorwise.findings import show

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -10,7 +11,6 @@ from sectorwise.advise.dtypes import find_width
 from sectorwise.advise.plan import Plan, estimate
 from sectorwise.advise.ranking import Ranking, compare_costs, rank
 from sectorwise.advise.steps import Step, barrier, load, shared, store, work
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
-
-from sectorwise.dataclass import dataclass
 
 if TYPE_CHECKING:
     from sectorwise.analysis.data import Analysis

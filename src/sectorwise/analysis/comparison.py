@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.analysis.causes import Cause, Part, split_time
 from sectorwise.analysis.lines import LineCost, list_line_costs, pair_lines
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError
 from sectorwise.model.roofline import Level
 

@@ -6,10 +6,9 @@ report and are left out of the document.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from sectorwise.dataclass import dataclass
 from sectorwise.findings import show
 
 if TYPE_CHECKING:

@@ -7,9 +7,8 @@ address, ...), and `tests/binary/test_abi.py` compiles the probes again for ever
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import UnsupportedDeviceError
 
 _FIRST_WITH_DESCRIPTOR = 80

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.control import INSTRUCTION_BYTES, read_control
@@ -15,7 +15,6 @@ from sectorwise.binary.names import read_kernel_name
 from sectorwise.binary.nvinfo import FunctionTable, KernelTable, read_function_table, read_kernel_table
 from sectorwise.binary.parser import parse_statement
 from sectorwise.binary.variables import read_banks, read_externals, read_variables
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import UnsupportedDeviceError
 
 if TYPE_CHECKING:

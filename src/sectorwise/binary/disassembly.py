@@ -7,10 +7,10 @@ import re
 import shutil
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from sectorwise.cache import make_key, read_entry, write_entry
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import CorruptBinaryError, MissingToolError
 from sectorwise.installed import find_installed
 

@@ -8,8 +8,8 @@ corrupt file ends in an error that names the place, however it is broken.
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import CorruptBinaryError
 
 MACHINE_CUDA = 190

@@ -9,11 +9,11 @@ Containers are found by their magic number wherever they lie, so that ELF, archi
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.lz4 import unpack_lz4
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import CorruptBinaryError, MissingToolError
 
 if TYPE_CHECKING:

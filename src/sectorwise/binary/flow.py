@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import TRUE_PREDICATE, Instruction, Predicate, Target
-from sectorwise.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-
-from sectorwise.dataclass import dataclass
+from dataclasses import dataclass, field
 
 ZERO_REGISTER = 255
 """Index of RZ, and of URZ whatever its number in the encoding: reads as zero, writes are dropped."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from sectorwise.binary.ir import Location
-from sectorwise.dataclass import dataclass
 
 _ANNOTATION = re.compile(r'//## File "(?P<file>.*?)", line (?P<line>\d+)(?P<inlined> inlined at ".*?", line \d+)?\s*$')
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.lines import Frame, join_frames, read_frame
-from sectorwise.dataclass import dataclass
 
 if TYPE_CHECKING:
     from sectorwise.binary.ir import Location

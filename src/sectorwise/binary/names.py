@@ -7,9 +7,8 @@ anything else (expressions, ...) stays as it is: no name is better than a wrong 
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import SectorwiseError
 
 _BUILTINS = {

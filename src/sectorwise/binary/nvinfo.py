@@ -7,10 +7,10 @@ or a half word of length followed by that many bytes (4).
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 
 from sectorwise.binary.elf import ElfImage, Section, corrupt_at
 from sectorwise.binary.ir import Parameter
-from sectorwise.dataclass import dataclass
 
 _FORMAT_SIZED = 4
 _FORMATS = frozenset({1, 2, 3})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from sectorwise.binary.ir import (
@@ -26,7 +26,6 @@ from sectorwise.binary.ir import (
     SpecialRegister,
     Target,
 )
-from sectorwise.dataclass import dataclass
 
 _NAME = r"U?R(?:\d+|Z)"
 _SUFFIXES = r"(?:\.[A-Za-z_0-9]+)*"

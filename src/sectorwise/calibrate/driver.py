@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import MissingToolError, UnsupportedDeviceError
 
 if TYPE_CHECKING:

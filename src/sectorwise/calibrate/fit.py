@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import dataclass
 from itertools import product
 from math import exp, lgamma, log
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import UnsupportedDeviceError
 
 if TYPE_CHECKING:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.calibrate.driver import Gpu, Shape, allocate, clear, load_module, make_launch, read_back, time_launch
-from sectorwise.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

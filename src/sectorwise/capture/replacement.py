@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import CaptureError
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import tomllib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.elf import read_kernel_names
 from sectorwise.binary.kinds import FileKind, describe_kind, identify
 from sectorwise.binary.names import read_kernel_name
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError
 from sectorwise.frontends.base import Compilation, CompileRequest, Outline
 from sectorwise.source import read_bytes

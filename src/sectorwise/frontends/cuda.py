@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 from sectorwise.cache import make_key, read_entry, write_entry
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError, CompileError
 from sectorwise.frontends.base import Compilation, CompileRequest, Outline
 from sectorwise.frontends.headers import STANDARD_HEADERS

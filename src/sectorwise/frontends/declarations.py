@@ -7,10 +7,10 @@ It is a reader of outlines, not of C++: brackets are matched, comments and liter
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from sectorwise.dataclass import dataclass
 from sectorwise.tokens import Token
 
 if TYPE_CHECKING:

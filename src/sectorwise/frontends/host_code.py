@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sectorwise.dataclass import dataclass
 from sectorwise.frontends.declarations import (
     Declaration,
     DeclarationKind,

@@ -6,10 +6,8 @@ Only names are followed, conditions are not evaluated: the result may hold a hea
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-from sectorwise.dataclass import dataclass
 
 if TYPE_CHECKING:
     from pathlib import Path

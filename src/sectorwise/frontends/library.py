@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import zipfile
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,6 @@ from sectorwise.binary.elf import RELOCATABLE, read_kernel_names
 from sectorwise.binary.fatbin import Image, read_images, unpack_image
 from sectorwise.binary.kinds import HEAD_BYTES, FileKind, describe_kind, identify
 from sectorwise.binary.names import read_kernel_name
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError, UnknownKernelError
 from sectorwise.frontends.base import Compilation, CompileRequest, Outline
 from sectorwise.frontends.ptx import find_entries

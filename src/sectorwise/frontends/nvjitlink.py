@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import ctypes.util
 import re
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError, CompileError, MissingToolError
 from sectorwise.installed import find_installed
 

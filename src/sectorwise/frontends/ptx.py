@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.kinds import describe_kind
 from sectorwise.cache import make_key, read_entry, write_entry
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError
 from sectorwise.frontends.base import Compilation, CompileRequest, Outline
 from sectorwise.frontends.ptxas import assemble, choose_assembler

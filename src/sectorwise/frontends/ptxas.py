@@ -7,11 +7,11 @@ import importlib.util
 import re
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError, CompileError, MissingToolError
 from sectorwise.frontends.nvjitlink import NvJitLink, assemble_ptx, load_nvjitlink
 

@@ -7,9 +7,9 @@ import importlib.util
 import re
 import sys
 import traceback
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError, MissingToolError, SectorwiseError, UnknownKernelError
 from sectorwise.frontends.base import Compilation, CompileRequest, Outline
 from sectorwise.frontends.compile_object import compile_object, is_kernel

@@ -7,11 +7,11 @@ report as they are (seen in reports of Nsight Compute 2022.3 to 2025.3); each sa
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.binary.elf import MACHINE_CUDA, read_elf
 from sectorwise.binary.names import read_kernel_name
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError, CorruptBinaryError
 from sectorwise.frontends.base import Compilation, CompileRequest, Outline
 from sectorwise.source import read_bytes

@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 import warnings
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError, CompileError, MissingToolError, SectorwiseError
 from sectorwise.frontends.base import Compilation
 from sectorwise.frontends.objects import ObjectCompilation, ObjectLaunch

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError
 from sectorwise.kernels.axes import find_span, overlaps_itself
 from sectorwise.kernels.plan import Operand

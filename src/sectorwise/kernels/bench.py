@@ -12,13 +12,12 @@ import datetime as dt
 import platform
 import statistics
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import SectorwiseError
 from sectorwise.frontends.nvrtc import load_nvrtc
 from sectorwise.kernels.bench_cases import list_cases

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.dataclass import dataclass
 from sectorwise.kernels.arrays import DeviceArray, contiguous_strides
 from sectorwise.kernels.gemv_plans import GROUP, Product, plan_product
 from sectorwise.kernels.matmul_plans import plan_matmul

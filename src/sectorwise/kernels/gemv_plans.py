@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.dataclass import dataclass
 from sectorwise.kernels.plan import KernelPlan, Number, Numbers, Pointer, divide_up
 
 if TYPE_CHECKING:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-
-from sectorwise.dataclass import dataclass
 
 SOURCES: Final = Path(__file__).parent / "sources"
 MOST_BLOCKS: Final = (1 << 31) - 1

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.dataclass import dataclass
 from sectorwise.kernels.gemv_plans import C_TYPES, VECTOR_BYTES
 from sectorwise.kernels.plan import KernelPlan, Number, Operand, Pointer, TensorMap, divide_up
 

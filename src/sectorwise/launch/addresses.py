@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sectorwise.dataclass import dataclass
 from sectorwise.launch.carets import launch_error
 from sectorwise.launch.config import BufferArgument, StructArgument
 from sectorwise.launch.dtypes import ELEMENT_TYPES, size_of

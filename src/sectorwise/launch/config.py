@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-from sectorwise.dataclass import dataclass
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +21,7 @@ class Span:
     """`--launch`, `transpose.cu:3`, `transpose.json: case k_copy`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Contents:
     """What a buffer holds at the start: `kind` one of zeros, arange, perm, uniform, noise, file, array.
 

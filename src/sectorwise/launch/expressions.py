@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from sectorwise.dataclass import dataclass
 from sectorwise.launch.dtypes import ELEMENT_TYPES, LONG_NAMES
 from sectorwise.tokens import DEEPEST
 

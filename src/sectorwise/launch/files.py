@@ -18,10 +18,9 @@ launch file). Any argument may have a `name`. Other keys of a case (`note`, `mea
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import LaunchError
 from sectorwise.launch.carets import launch_error, name_nearest
 from sectorwise.launch.config import LaunchConfig, Span

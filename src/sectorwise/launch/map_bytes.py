@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
-
-from sectorwise.dataclass import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from sectorwise.dataclass import dataclass
 from sectorwise.launch import tensor_maps
 from sectorwise.launch.carets import launch_error, name_nearest
 from sectorwise.launch.config import (

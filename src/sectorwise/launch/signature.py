@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sectorwise.dataclass import dataclass
 from sectorwise.launch.config import BufferArgument, PointerArgument, ScalarArgument
 from sectorwise.launch.dtypes import ELEMENT_TYPES
 

@@ -7,7 +7,6 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError
 from sectorwise.launch.addresses import ALIGNMENT_BYTES
 from sectorwise.launch.config import BufferArgument, Contents, ScalarArgument
@@ -31,7 +30,7 @@ _LINE_BYTES: Final = 128
 _NUMPY_NAMES: Final = LONG_NAMES | {"bool": "u8"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class BufferType:
     """An element type that makes buffers: `f32[1 << 20]`, `f32[64, 128]`, and `f32[1024].filled("arange")`."""
 
@@ -44,7 +43,7 @@ class BufferType:
         return Spec(text)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Spec:
     """A buffer in launch notation: no array has to be made to say how large one is."""
 

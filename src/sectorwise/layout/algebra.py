@@ -8,11 +8,11 @@ against its definition, index by index.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Union
 
 import numpy as np
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError
 
 if TYPE_CHECKING:

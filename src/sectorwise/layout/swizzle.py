@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError
 
 if TYPE_CHECKING:

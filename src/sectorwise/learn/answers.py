@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import operator
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import textwrap
 import tomllib
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.dataclass import dataclass
 from sectorwise.device import load_device, require_sass
 from sectorwise.errors import ArgumentError
 from sectorwise.examine import make_runner

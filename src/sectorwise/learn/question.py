@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError
 from sectorwise.learn.answers import Given, read_answers, write_number
 from sectorwise.report.page import Page

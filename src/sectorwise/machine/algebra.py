@@ -10,10 +10,9 @@ Arithmetic on floats keeps denormals. A single or half result that is not a numb
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeVar
-
-from sectorwise.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,10 +10,10 @@ said that they would.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
-
-from sectorwise.dataclass import dataclass
 
 Words = npt.NDArray[np.uint64]
 Amounts = npt.NDArray[np.int64]

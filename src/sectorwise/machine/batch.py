@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from sectorwise.dataclass import dataclass
 from sectorwise.machine.clusters import open_clusters
 from sectorwise.machine.convergence import Groups, start_groups
 from sectorwise.machine.memory import BatchMemory, FaultLog, GlobalMemory, open_batch_memory

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from sectorwise.dataclass import dataclass
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -6,12 +6,11 @@ instruction says so, never because their places happen to be equal; so each issu
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from sectorwise.dataclass import dataclass
 
 if TYPE_CHECKING:
     import numpy.typing as npt

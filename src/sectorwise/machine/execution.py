@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from sectorwise.counting.request import Operation, Space
-from sectorwise.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable

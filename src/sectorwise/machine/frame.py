@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sectorwise.dataclass import dataclass
 from sectorwise.machine.convergence import Groups, State, select, send
 from sectorwise.machine.lanes import first_lane
 

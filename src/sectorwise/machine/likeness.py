@@ -8,13 +8,12 @@ blocks that differ along its axes are not alike.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sectorwise.dataclass import dataclass
 from sectorwise.machine.tables import Table, combine, read_known, read_table, tabulate
 
 if TYPE_CHECKING:

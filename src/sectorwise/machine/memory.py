@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sectorwise.counting.patterns import list_distinct
 from sectorwise.counting.request import Space
-from sectorwise.dataclass import dataclass
 from sectorwise.launch.contents import is_assumed
 from sectorwise.machine.execution import Fault, FaultKind
 from sectorwise.machine.storage import Piece, Storage, empty_storage, make_storage, read_words
@@ -381,7 +380,8 @@ def _describe(memory: BatchMemory, kind: FaultKind, address: int, width_bytes: i
         offset = address - (bound.shared_bytes - own_bytes)
         return f"byte {offset} is outside of the {own_bytes} bytes of the block's shared memory"
     if space is Space.LOCAL:
-        return f"offset 0x{address:x} is outside of the {stack_bytes(memory.bound)} bytes of the thread's stack"
+        size = stack_bytes(memory.bound)
+        return f"offset 0x{address:x} is outside of the {size} bytes of the thread's stack"
     if address < _NULL_PAGE_BYTES:
         return f"address 0x{address:x} is a null pointer, or near it"
     world = memory.global_memory

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
-from sectorwise.dataclass import dataclass
 from sectorwise.machine.atomics import apply_atomic, is_order_visible
 from sectorwise.machine.banks import read_bank
 from sectorwise.machine.collisions import stain_collisions
@@ -363,12 +362,13 @@ class NumpyPort:
         spaces = generic_spaces(self.memory.bound, address) if access.space is Space.GENERIC else None
         issued = (TRUE if self.group is None else self.group) if access.counts_stopped_lanes else None
         record(counter, Patterns(self.warps, self.issuing, address, lanes, secondary, source_bytes, spaces, issued))
-        first_warp = self.memory.first_block * self.memory.warps_per_block
         if counter.first is None:
+            first_warp = self.memory.first_block * self.memory.warps_per_block
             counter.first = find_first(address, lanes, self.rows, first_warp)
         if self.observers:
+            first = self.memory.first_block * self.memory.warps_per_block
             rows = np.arange(self.warps) if self.rows is None else self.rows
-            tell_request(self.observers, self._index(), access, first_warp + rows, address, lanes)
+            tell_request(self.observers, self._index(), access, first + rows, address, lanes)
         return known
 
     def _judge_address(self, counter: SiteCounter, lanes: Mask | None) -> Mask | None:

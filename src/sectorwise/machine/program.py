@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sectorwise.binary.ir import (
@@ -16,7 +16,6 @@ from sectorwise.binary.ir import (
     Target,
 )
 from sectorwise.counting.request import Operation, Space
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError
 from sectorwise.machine.divisions import find_trusted_seeds
 from sectorwise.machine.forms import access_of

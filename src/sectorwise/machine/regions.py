@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sectorwise.counting.request import Operation, Space
-from sectorwise.dataclass import dataclass
 from sectorwise.machine.effects import destinations, slot_number
 from sectorwise.machine.forms import access_of
 from sectorwise.machine.products import PRODUCTS

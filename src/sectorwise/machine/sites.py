@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sectorwise.counting.count import count_requests
 from sectorwise.counting.request import Requests, Space
-from sectorwise.dataclass import dataclass
 from sectorwise.machine.execution import Certainty, FirstRequest, Pattern, Site
 from sectorwise.machine.lanes import ALL_LANES, unpack
 from sectorwise.machine.taint import KNOWN, ORDERED

@@ -7,12 +7,11 @@ once. A table is made when it is asked for; until then it is the operation that 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sectorwise.dataclass import dataclass
 from sectorwise.machine.numpy_algebra import NumpyAlgebra
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ The map is read where the instruction finds it, as the hardware reads it: bytes 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +14,6 @@ import numpy as np
 from sectorwise.binary.ir import Register
 from sectorwise.counting.pieces import UNIT_BYTES, count_pieces
 from sectorwise.counting.request import Space
-from sectorwise.dataclass import dataclass
 from sectorwise.launch.map_bytes import MAP_BYTES, decode_map
 from sectorwise.machine.bulk_rows import (
     complete,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation
-from sectorwise.dataclass import dataclass
 from sectorwise.model.time import Obstacle, estimate_time
 
 if TYPE_CHECKING:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from sectorwise.dataclass import dataclass
 from sectorwise.model.causes import find_causes
 from sectorwise.model.occupancy import occupancy
 from sectorwise.model.pace import estimate_pace

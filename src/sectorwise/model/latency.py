@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sectorwise.dataclass import dataclass
 from sectorwise.device import load_device, require_capability
 from sectorwise.errors import UnsupportedDeviceError
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import operator
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.dataclass import dataclass
 from sectorwise.device import DeviceSpec, load_device, require_capability
 from sectorwise.errors import ArgumentError
 from sectorwise.launch.limits import GRID_LIMITS

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation, Space
-from sectorwise.dataclass import dataclass
 from sectorwise.model.accesses import average_accesses, count_data_passes, count_unknown, count_written, find_shares
 from sectorwise.model.concurrency import Bound, estimate_concurrency
 from sectorwise.model.operations import count_operations

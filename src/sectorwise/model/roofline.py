@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from sectorwise.dataclass import dataclass
 from sectorwise.device import load_device, require_capability
 from sectorwise.errors import ArgumentError
 from sectorwise.model.latency import MEASURED_DEVICE, describe_memory

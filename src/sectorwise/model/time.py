@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation, Space
-from sectorwise.dataclass import dataclass
 from sectorwise.device import load_device, require_capability
 from sectorwise.model.accesses import average_accesses, count_written, find_shares
 from sectorwise.model.bounds import (

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import ArgumentError
 
 if TYPE_CHECKING:

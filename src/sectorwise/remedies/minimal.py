@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import gcd
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation, Space
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import SectorwiseError
 from sectorwise.launch.config import BufferArgument, Contents, LaunchConfig
 from sectorwise.remedies.workshop import Change, Gain, Refusal, make_remedy, prove

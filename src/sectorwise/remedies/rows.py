@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.dataclass import dataclass
 from sectorwise.remedies.arrays import SIZES_BYTES, blank_comments
 from sectorwise.remedies.signatures import find_kernel_text
 from sectorwise.remedies.workshop import Change, Gain, Refusal, find_coded, make_remedy, prove

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import SectorwiseError
 from sectorwise.findings import Remedy
 from sectorwise.launch.config import LaunchConfig

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from sectorwise.advise.access import AccessCost
 from sectorwise.analysis.lines import read_line
-from sectorwise.dataclass import dataclass
 from sectorwise.findings import Scene
 from sectorwise.report.concurrency import write_time
 from sectorwise.report.figures import compute_figures, name_operation, write_percent, write_ratio

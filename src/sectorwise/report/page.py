@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
+from dataclasses import dataclass
 from enum import Enum
-
-from sectorwise.dataclass import dataclass
 
 
 class Role(Enum):

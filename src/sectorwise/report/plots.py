@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.analysis.causes import split_time
-from sectorwise.dataclass import dataclass
 from sectorwise.device import load_device
 from sectorwise.errors import ArgumentError, MissingToolError
 from sectorwise.model.cliffs import trace_occupancy

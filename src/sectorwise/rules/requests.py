@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sectorwise.counting.request import Operation
-from sectorwise.dataclass import dataclass
 from sectorwise.findings import Evidence, Finding, Picture, Scene, Severity
 from sectorwise.rules.costs import price_sectors, price_wavefronts
 from sectorwise.rules.shapes import LANES, find_shape

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-from sectorwise.dataclass import dataclass
 from sectorwise.findings import Finding, Severity
 from sectorwise.model.kernel_model import KernelModel
 

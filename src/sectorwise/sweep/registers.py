@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.analyze import gather_launches
 from sectorwise.binary.cubin import read_cubin
-from sectorwise.dataclass import dataclass
 from sectorwise.device import load_device, require_capability, require_sass
 from sectorwise.errors import ArgumentError, UnknownKernelError
 from sectorwise.examine import bind_launch, execute_all

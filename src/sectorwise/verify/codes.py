@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.binary.control import INSTRUCTION_BYTES
-from sectorwise.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from sectorwise.analysis.verification import View
-from sectorwise.dataclass import dataclass
 
 
 class Noise(StrEnum):

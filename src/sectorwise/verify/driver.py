@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from dataclasses import dataclass
 from typing import Final
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import DeviceRunError
 
 _LIBRARY: Final = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"

@@ -7,12 +7,12 @@ places where addresses stand; buffers are the recipes of their contents, so that
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from sectorwise.binding import match_variables
-from sectorwise.dataclass import dataclass
 from sectorwise.launch.addresses import PlacedBuffer, find_address, find_buffers
 from sectorwise.launch.config import BufferArgument, Contents, PointerArgument
 from sectorwise.launch.packing import pack_argument

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import CountersForbiddenError, ProfilerError
 from sectorwise.verify.counters import TIME_METRIC, TOTAL_COUNTERS
 

@@ -6,14 +6,13 @@ import json
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from sectorwise.analysis.verification import VERIFICATION_SCHEMA, Verification
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import CountersForbiddenError, DeviceRunError, ProfilerError, ReportError
 from sectorwise.launch.addresses import find_buffers
 from sectorwise.launch.dtypes import ELEMENT_TYPES

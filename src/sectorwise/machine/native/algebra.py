@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sectorwise.dataclass import dataclass
 from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.native import floats
 from sectorwise.machine.native.unsupported import UnsupportedError

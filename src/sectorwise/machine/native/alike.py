@@ -5,12 +5,11 @@ The definitions of the instructions are run on likenesses instead of values, alo
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
-from sectorwise.dataclass import dataclass
 from sectorwise.machine.likeness import ALL_AXES, SAME, Likeness, relate, spoil, take_along_one_axis, take_as_axis
 from sectorwise.machine.native.flow import sees_others
 from sectorwise.machine.native.lookups import know_specials, look_up

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from sectorwise.cache import make_key, read_entry, write_entry
-from sectorwise.dataclass import dataclass
 
 _AREA = "native"
 _NEEDED_ON_X86 = ("avx2", "fma", "f16c")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import (
@@ -13,7 +14,6 @@ from sectorwise.binary.ir import (
     Register,
     Target,
 )
-from sectorwise.dataclass import dataclass
 from sectorwise.machine.native.flow import direct_target, indirect_places, is_conditional, is_indirect_call
 from sectorwise.machine.native.layout import BARRIER as AT_BARRIER
 from sectorwise.machine.native.layout import MEETS, WARP, WARPSYNC_KEY

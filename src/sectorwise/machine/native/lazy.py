@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import MemoryBudgetError
 from sectorwise.launch.contents import materialise, needs_whole
 from sectorwise.launch.dtypes import ELEMENT_TYPES

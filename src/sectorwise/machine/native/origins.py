@@ -10,14 +10,13 @@ stored to that part.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sectorwise.binary.ir import ZERO_REGISTER
 from sectorwise.counting.request import Space
-from sectorwise.dataclass import dataclass
 from sectorwise.launch.contents import materialise
 from sectorwise.machine.native.flow import sees_others
 from sectorwise.machine.registers import UNIFORM

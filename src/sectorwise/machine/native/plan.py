@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sectorwise.counting.request import Operation, Space
-from sectorwise.dataclass import dataclass
 from sectorwise.errors import StepLimitError
 from sectorwise.machine.native.compiler import build, load
 from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL, STRAYED

@@ -6,12 +6,11 @@ back where the block ends. What a block writes in lanes that do not issue is dro
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Operation, Space
-from sectorwise.dataclass import dataclass
 from sectorwise.machine.native.layout import CONTEXT, SITE_BYTES, WORD_ROW
 from sectorwise.machine.native.specials import read_special
 from sectorwise.machine.native.unsupported import UnsupportedError, require_plain

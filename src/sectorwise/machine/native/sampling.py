@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sectorwise.counting.patterns import list_distinct
-from sectorwise.dataclass import dataclass
 from sectorwise.machine.execution import Sampling
 from sectorwise.machine.native.lookups import place_blocks
 from sectorwise.machine.native.plan import Counted, add_counted, count_blocks, open_counters

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sectorwise.counting.request import Space
-from sectorwise.dataclass import dataclass
 from sectorwise.machine.execution import FirstRequest
 from sectorwise.machine.memory import WINDOW_BYTES, stack_bytes
 from sectorwise.machine.native.arena import Region, make_region, make_sparse

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sectorwise.counting.request import Operation
-from sectorwise.dataclass import dataclass
 from sectorwise.launch.contents import is_assumed
 from sectorwise.machine.effects import destinations
 from sectorwise.machine.encounters import COLLIDED, UNWRITTEN

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sectorwise.dataclass import dataclass
 from sectorwise.machine.native.session import run_blocks
 
 if TYPE_CHECKING:

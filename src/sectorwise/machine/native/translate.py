@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import TRUE_PREDICATE
-from sectorwise.dataclass import dataclass
 from sectorwise.machine.native.algebra import LlvmAlgebra
 from sectorwise.machine.native.alike import Registers
 from sectorwise.machine.native.control import Ending, end_block, read_ending, run_inline_control

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sectorwise.dataclass import dataclass
 from sectorwise.machine.likeness import Likeness
 
 if TYPE_CHECKING:

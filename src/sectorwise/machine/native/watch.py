@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from sectorwise.dataclass import dataclass
 from sectorwise.machine.likeness import SAME, Condition, Extent, Form, Likeness, Rule, relate, take_as_axis
 from sectorwise.machine.native.alike import SpoiledError
 from sectorwise.machine.native.layout import CONTEXT

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
-from sectorwise.dataclass import dataclass
 from sectorwise.machine.native.emitter import Emitter
 from sectorwise.machine.native.values import (
     BITS,

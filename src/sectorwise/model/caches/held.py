@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from sectorwise.dataclass import dataclass
 from sectorwise.model.caches.lines import COUNT_OF_BITS, hash_lines
 
 if TYPE_CHECKING:

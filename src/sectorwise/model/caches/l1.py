@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from sectorwise.dataclass import dataclass
 from sectorwise.model.caches.lines import COUNT_OF_BITS, LINE_BYTES, Role, hash_lines
 
 if TYPE_CHECKING:

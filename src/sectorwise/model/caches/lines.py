@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from sectorwise.counting.banks import count_store_wavefronts
 from sectorwise.counting.request import Operation, Space
-from sectorwise.dataclass import dataclass
 from sectorwise.machine.memory import generic_spaces
 
 if TYPE_CHECKING:

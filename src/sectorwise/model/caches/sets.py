@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import field
-
-from sectorwise.dataclass import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from sectorwise.dataclass import dataclass
 from sectorwise.launch.config import Contents
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.machine.numpy_engine import open_tally, run_blocks

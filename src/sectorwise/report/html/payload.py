@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from sectorwise.analysis.causes import split_time
 from sectorwise.analysis.instructions import InstructionUse
-from sectorwise.dataclass import dataclass
 from sectorwise.device import load_device
 from sectorwise.errors import SectorwiseError
 from sectorwise.model.cliffs import trace_occupancy
