@@ -11,6 +11,7 @@ import numpy as np
 from sectorwise.launch.contents import materialise, needs_whole
 from sectorwise.machine.batch import Tally, open_lengths
 from sectorwise.machine.clusters import find_shape
+from sectorwise.machine.counted import Counted
 from sectorwise.machine.memory import open_global_memory
 from sectorwise.machine.native.alike import SpoiledError, find_alike_registers
 from sectorwise.machine.native.classes import run_examples
@@ -18,7 +19,6 @@ from sectorwise.machine.native.compiler import find_host
 from sectorwise.machine.native.flow import find_flow
 from sectorwise.machine.native.origins import find_reach, reach_spaces
 from sectorwise.machine.native.plan import (
-    Counted,
     Plan,
     build_code,
     check_stop,
@@ -31,12 +31,13 @@ from sectorwise.machine.native.plan import (
     writes_buffers,
 )
 from sectorwise.machine.native.relevance import find_relevant
-from sectorwise.machine.native.sampling import sample_blocks
+from sectorwise.machine.native.sampling import make_runner
 from sectorwise.machine.native.session import open_session
 from sectorwise.machine.native.suitability import check_order, find_doubts, find_met_doubts
 from sectorwise.machine.native.unsupported import StrayedError, UnsupportedError
 from sectorwise.machine.outcome import make_execution
 from sectorwise.machine.program import decode
+from sectorwise.machine.sampling import sample_blocks
 from sectorwise.machine.taint import KNOWN
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def _run_left(
     total = tally.bound.launch.blocks_total
     report = None if progress is None else lambda done: progress(total - len(left) + done, total)
     if tally.options.sample_above is not None and is_independent(plan):
-        sampled = sample_blocks(crew, left, tally.options.sample_above, report)
+        sampled = sample_blocks(make_runner(crew), tally.bound.launch.grid, left, tally.options.sample_above, report)
         if sampled is not None:
             enter_counted(tally, crew.translation, sampled.counted)
             return sampled.sampling

@@ -127,7 +127,7 @@ def _draft(
         ending = _write_body(port, block, relevant, is_dead_end=is_dead_end)
     except UnsupportedError:
         # Seldom does a launch come here: a slow path, an assertion. If it does, the reference engine takes it over.
-        emitter.effect(f"call void {emitter.require('give_up')}(ptr %ctx)")
+        emitter.effect(f"call void {emitter.require('miss')}(ptr %ctx)")
         ending = Ending("0", gives_up=True)
     return _Draft(block, emitter.lines, emitter.memo, port.group, port.state, ending)
 
@@ -259,7 +259,7 @@ def _head(port: LlvmPort, blocks: dict[int, BasicBlock]) -> str:
         f"  call void {require('stay')}(ptr %ctx, i32 %there)",
         f"  ret i32 {OUT_OF_FUEL}",
         "lost:",
-        f"  call void {require('give_up')}(ptr %ctx)",
+        f"  call void {require('miss')}(ptr %ctx)",
         f"  ret i32 {OUT_OF_FUEL}",
         "",
     ]
