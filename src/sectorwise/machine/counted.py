@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sectorwise.machine.site_sums import merge_counter, scale_counter
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 class Counted:
     """What some blocks did: counters of memory sites, and how many warps and lanes issued each place, `[places, 2]`.
 
-    Places are basic blocks, or instructions.
+    Places are basic blocks, or instructions. `bulk` is as in `batch.Tally`.
     """
 
     counters: dict[int, SiteCounter]
     issued: npt.NDArray[np.int64]
+    bulk: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
 def add_counted(total: Counted, more: Counted) -> None:
@@ -32,9 +33,16 @@ def add_counted(total: Counted, more: Counted) -> None:
         if known is None:
             known = total.counters[index] = SiteCounter(index, counter.access)
         merge_counter(known, counter)
+    for index, (copies, sectors) in more.bulk.items():
+        before = total.bulk.get(index, (0, 0))
+        total.bulk[index] = (before[0] + copies, before[1] + sectors)
 
 
 def scale_counted(counted: Counted, of: int, run: int) -> Counted:
     """What `of` blocks do, from what `run` of them did."""
     issued = counted.issued // run * of + (counted.issued % run * of + run // 2) // run
-    return Counted({index: scale_counter(each, of, run) for index, each in counted.counters.items()}, issued)
+    bulk = {
+        index: ((2 * copies * of + run) // (2 * run), (2 * sectors * of + run) // (2 * run))
+        for index, (copies, sectors) in counted.bulk.items()
+    }
+    return Counted({index: scale_counter(each, of, run) for index, each in counted.counters.items()}, issued, bulk)

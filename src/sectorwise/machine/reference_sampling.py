@@ -65,6 +65,7 @@ def execute_some(
         return execute(bound, options, progress)
     whole.issued[:], whole.lanes[:] = sampled.counted.issued.T
     whole.counters.update(sampled.counted.counters)
+    whole.bulk.update(sampled.counted.bulk)
     execution = make_execution(whole, total, sampled.sampling)
     made: list[Execution] = []
 
@@ -109,11 +110,11 @@ def _make_runner(whole: Tally) -> Runner:
     count = len(whole.issued)
 
     def run(numbers: Blocks) -> Counted:
-        own = replace(whole, counters={}, issued=np.zeros(count, np.int64), lanes=np.zeros(count, np.int64))
+        own = replace(whole, counters={}, issued=np.zeros(count, np.int64), lanes=np.zeros(count, np.int64), bulk={})
         if not run_numbers(own, numbers):
             raise _StalledError
         spread_doubts(own)
-        return Counted(own.counters, np.stack([own.issued, own.lanes], axis=1))
+        return Counted(own.counters, np.stack([own.issued, own.lanes], axis=1), own.bulk)
 
     return Runner(
         run,

@@ -121,7 +121,7 @@ def test_blocks_that_depend_on_each_other_all_run() -> None:
 def test_corners_and_edges_are_strata_of_their_own() -> None:
     strata = split_strata((5, 4, 1), np.arange(20))
     assert sorted(len(stratum) for stratum in strata) == [1, 1, 1, 1, 2, 2, 3, 3, 6]
-    assert sorted(np.concatenate(strata).tolist()) == list(range(20))
+    assert sorted(np.concatenate(strata).reshape(-1).tolist()) == list(range(20))
     assert [6, 7, 8, 11, 12, 13] in [stratum.reshape(-1).tolist() for stratum in strata]
 
 

@@ -29,6 +29,10 @@ _FOLDS = {
 }
 
 
+_MOST_BYTES = 16
+"""Of one copy."""
+
+
 def write_exchange_routine(name: str) -> str:
     """The routine of this name."""
     match name.split("."):
@@ -210,14 +214,23 @@ def _write_copy(name: str, width: int) -> Code:
             source = first_of(code, "i64", "addresses", lane)
             flag = 0 if touches else LOADED
             host = code.call("i64", f"place.global.{width}", f"ptr %ctx, ptr %site, i64 {source}, i32 {flag}")
-            part = code.value(f"icmp ne i32 {size}, {width}")
-            _give_up_when(code, code.value(f"or i1 {part}, {code.value(f'icmp eq i64 {host}, 0')}"))
+            _give_up_when(code, code.value(f"icmp eq i64 {host}, 0"))
             if not touches:
-                code.store(block, code.load(block, code.value(f"inttoptr i64 {host} to ptr"), align=4), content)
+                # All of it is read, and what lies behind the size is made zero.
+                whole = code.load(f"i{8 * width}", code.value(f"inttoptr i64 {host} to ptr"), align=4)
+                kept = code.value(f"call i32 @llvm.umin.i32(i32 {size}, i32 {width})")
+                left = code.value(f"zext i32 {code.value(f'sub i32 {8 * width}, {_in_bits(code, kept)}')} to i128")
+                mask = code.value(f"lshr i128 {(1 << 8 * width) - 1}, {left}")
+                narrow = mask if width == _MOST_BYTES else code.value(f"trunc i128 {mask} to i{8 * width}")
+                code.store(f"i{8 * width}", code.value(f"and i{8 * width} {whole}, {narrow}"), content, 0, 4)
         if not touches:
             code.store(block, code.load(block, content), code.at(shared, target), align=4)
     code.give()
     return code
+
+
+def _in_bits(code: Code, size: str) -> str:
+    return code.value(f"shl i32 {size}, 3")
 
 
 def _write_matrix(name: str, operation: str, matrices: int) -> Code:
