@@ -88,9 +88,10 @@ def test_a_sample_counts_what_all_blocks_count_and_says_so(launch: str) -> None:
 
 def test_what_machine_code_does_not_run_is_sampled() -> None:
     bound = _bind("gated<<<1000, 64>>>(f32[64000], f32[4096], n=4096, rounds=40)")
-    sampled = execute(bound, ExecutionOptions(sample_above=1 << 22))
-    assert sampled.sampling is not None
-    assert sampled.sampling.blocks == execute_some(bound, ExecutionOptions(sample_above=1 << 22)).sampling.blocks
+    options = ExecutionOptions(sample_above=1 << 22)
+    sampling = execute(bound, options).sampling
+    assert sampling is not None
+    assert sampling == execute_some(bound, options).sampling
 
 
 def test_blocks_that_read_what_others_wrote_all_run() -> None:

@@ -181,7 +181,8 @@ def _run_left(
     total = tally.bound.launch.blocks_total
     report = None if progress is None else lambda done: progress(total - len(left) + done, total)
     if tally.options.sample_above is not None and is_independent(plan):
-        sampled = sample_blocks(make_runner(crew), tally.bound.launch.grid, left, tally.options.sample_above, report)
+        work, grid = tally.options.sample_above, tally.bound.launch.grid
+        sampled = sample_blocks(make_runner(crew), grid, left, work, tally.lengths, report)
         if sampled is not None:
             enter_counted(tally, crew.translation, sampled.counted)
             return sampled.sampling

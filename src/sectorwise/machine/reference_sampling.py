@@ -58,7 +58,7 @@ def execute_some(
     runner = _make_runner(whole)
     work = options.sample_above // _SLOWER
     try:
-        sampled = sample_blocks(runner, bound.launch.grid, np.arange(total), work, report)
+        sampled = sample_blocks(runner, bound.launch.grid, np.arange(total), work, whole.lengths, report)
     except _StalledError:
         sampled = None
     if sampled is None:
