@@ -16,7 +16,8 @@ from sectorwise.machine.memory import open_global_memory
 from sectorwise.machine.native.alike import SpoiledError, find_alike_registers
 from sectorwise.machine.native.classes import run_examples
 from sectorwise.machine.native.compiler import find_host
-from sectorwise.machine.native.flow import find_flow
+from sectorwise.machine.native.flow import find_flow, split_at_accesses
+from sectorwise.machine.native.layout import LANES
 from sectorwise.machine.native.origins import find_reach, reach_spaces
 from sectorwise.machine.native.plan import (
     Plan,
@@ -33,7 +34,7 @@ from sectorwise.machine.native.plan import (
 from sectorwise.machine.native.relevance import find_relevant
 from sectorwise.machine.native.sampling import make_runner
 from sectorwise.machine.native.session import open_session
-from sectorwise.machine.native.suitability import check_order, find_doubts, find_met_doubts
+from sectorwise.machine.native.suitability import find_doubts, find_met_doubts, find_racing
 from sectorwise.machine.native.unsupported import StrayedError, UnsupportedError
 from sectorwise.machine.outcome import make_execution
 from sectorwise.machine.program import decode
@@ -134,7 +135,11 @@ def _read_later(bound: BoundLaunch, options: ExecutionOptions, plan: Plan) -> Ca
 def _run(
     bound: BoundLaunch, options: ExecutionOptions, plan: Plan, progress: Callable[[int, int], None] | None
 ) -> Execution:
-    check_order(plan.flow, plan.relevant)
+    racing = find_racing(plan.flow, plan.reach, plan.relevant)
+    if racing:
+        several = bound.launch.threads_per_block > LANES
+        flow = split_at_accesses(plan.flow) if several else plan.flow
+        plan = replace(plan, flow=replace(flow, in_step=several, racing=racing))
     tally = _open_tally(bound, options, plan.program)
     alike = _find_alike(bound, plan)
     sampling = None

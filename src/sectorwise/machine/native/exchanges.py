@@ -44,6 +44,8 @@ def write_exchange_routine(name: str) -> str:
             return _write_fold(name, operation, int(width)).text()
         case ["leaders"]:
             return _write_leaders().text()
+        case ["winners", width]:
+            return _write_winners(name, int(width)).text()
         case ["copy" | "copy_touch", width]:
             return _write_copy(name, int(width)).text()
         case ["matrix", operation, matrices]:
@@ -100,7 +102,7 @@ def _write_resolve(name: str, space: str, width: int) -> Code:
         case "global":
             _resolve_global(code, width)
         case _:
-            _resolve_generic(code, width)
+            _resolve_generic(code, width, inside=space == "inside")
     code.give("%mask")
     return code
 
@@ -130,20 +132,32 @@ def _resolve_global(code: Code, width: int) -> None:
         code.store("i64", host, code.at(code.at("%ctx", CONTEXT["others"]), lane, "i64"))
 
 
-def _resolve_generic(code: Code, width: int) -> None:
-    """All lanes must be in one space; what is not gives up."""
+def _resolve_generic(code: Code, width: int, *, inside: bool) -> None:
+    """Lanes in shared memory, then those in global memory; with `inside` whoever has the latter is not for us."""
     kept = code.load(LONGS, "%ctx", CONTEXT["addresses"], 64)
     window = spread(code, "i64", code.load("i64", "%ctx", CONTEXT["shared_window"]))
     offsets = code.value(f"sub {LONGS} {kept}, {window}")
     near = code.value(f"icmp ult {LONGS} {offsets}, splat (i64 {WINDOW_BYTES})")
     own = code.value(f"and i32 {code.value(f'bitcast <{LANES} x i1> {near} to i32')}, %mask")
-    with code.when(code.value(f"icmp eq i32 {own}, 0")):
-        code.give(code.call("i32", f"resolve.global.{width}", ARGUMENTS))
-    _give_up_when(code, code.value(f"icmp ne i32 {own}, %mask"))
-    short = code.value(f"trunc {LONGS} {offsets} to {VECTOR}")
-    code.store(VECTOR, short, "%ctx", CONTEXT["addresses"], 64)
-    site = code.at("%site", SITE_BYTES)
-    code.call("i32", f"resolve.shared.{width}", f"ptr %ctx, ptr {site}, i32 %mask")
+    rest = code.value(f"xor i32 {own}, %mask")
+    far = code.value(f"icmp ne i32 {rest}, 0")
+    if inside:
+        with code.when(far):
+            code.run("miss", "ptr %ctx")
+            code.give(0)
+    with code.when(code.value(f"icmp ne i32 {own}, 0")):
+        short = code.value(f"trunc {LONGS} {offsets} to {VECTOR}")
+        code.store(VECTOR, short, "%ctx", CONTEXT["addresses"], 64)
+        site = code.at("%site", SITE_BYTES)
+        found = code.call("i32", f"resolve.shared.{width}", f"ptr %ctx, ptr {site}, i32 {own}")
+        with code.when(code.value(f"icmp eq i32 {found}, 0")):
+            code.give(0)
+        code.store(LONGS, kept, "%ctx", CONTEXT["addresses"], 64)
+    if not inside:
+        with code.when(far):
+            found = code.call("i32", f"resolve.global.{width}", f"ptr %ctx, ptr %site, i32 {rest}")
+            with code.when(code.value(f"icmp eq i32 {found}, 0")):
+                code.give(0)
 
 
 def _write_fold(name: str, operation: str, width: int) -> Code:
@@ -188,6 +202,30 @@ def _write_leaders() -> Code:
         equal = code.value(f"bitcast <{LANES} x i1> {same} to i32")
         code.store("i32", code.value(f"or i32 {code.load('i32', found)}, {lowest}"), found)
         code.store("i32", code.value(f"and i32 {bits}, {code.value(f'xor i32 {equal}, -1')}"), rest)
+    code.give(code.load("i32", found))
+    return code
+
+
+def _write_winners(name: str, width: int) -> Code:
+    """The lowest of the pending lanes in each bank of shared memory, where `others` says that they are.
+
+    Banks are 32 of 4 bytes for a warp, 16 of 8 for each half warp.
+    """
+    code = Code(name, "i32", "ptr %ctx, i32 %pending")
+    banks = 128 // width
+    shared = code.value(f"ptrtoint ptr {code.load('ptr', '%ctx', CONTEXT['shared'])} to i64")
+    taken, found = code.variable("i32", 0), code.variable("i32", 0)
+    with code.lanes("%pending") as lane:
+        offset = code.value(f"sub i64 {first_of(code, 'i64', 'others', lane)}, {shared}")
+        bank = code.value(f"and i64 {code.value(f'udiv i64 {offset}, {width}')}, {banks - 1}")
+        part = code.value(f"and i64 {lane}, {LANES - banks}")
+        place = code.value(f"trunc i64 {code.value(f'or i64 {bank}, {part}')} to i32")
+        bit, before = code.value(f"shl i32 1, {place}"), code.load("i32", taken)
+        code.store("i32", code.value(f"or i32 {before}, {bit}"), taken)
+        free = code.value(f"icmp eq i32 {code.value(f'and i32 {before}, {bit}')}, 0")
+        with code.when(free):
+            own = code.value(f"shl i32 1, {code.value(f'trunc i64 {lane} to i32')}")
+            code.store("i32", code.value(f"or i32 {code.load('i32', found)}, {own}"), found)
     code.give(code.load("i32", found))
     return code
 

@@ -79,7 +79,7 @@ def build_code(tally: Tally, plan: Plan, alike: Alike | None) -> tuple[Translati
 
 def make_module(translation: Translation) -> str:
     """The text of a whole module: the kernel, the loop over blocks, and the routines that these need."""
-    loop = write_loop()
+    loop = write_loop(in_step=translation.in_step)
     needed = translation.needed | loop.emitter.needed
     routines = find_routines(needed)
     return "\n".join([routines, write_sweep(routines), translation.text, loop.text()])

@@ -106,7 +106,7 @@ def _routine(name: str) -> str:
             *_,
         ] | ["give_up" | "miss"]:
             return write_memory_routine(name)
-        case ["resolve" | "place" | "fold" | "leaders" | "copy" | "copy_touch" | "matrix", *_]:
+        case ["resolve" | "place" | "fold" | "leaders" | "winners" | "copy" | "copy_touch" | "matrix", *_]:
             return write_exchange_routine(name)
         case ["run" | "clear"]:
             return ""
