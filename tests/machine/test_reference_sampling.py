@@ -46,6 +46,23 @@ extern "C" __global__ void chained(int* out) {
   out[blockIdx.x] = last + 1;
   if (last & 1) out[gridDim.x + threadIdx.x] = 1;
 }
+// A range of bytes at once, shorter in the last block.
+extern "C" __global__ void ranged(float* out, const float* in, int n) {
+  __shared__ __align__(128) float tile[256];
+  __shared__ unsigned long long gate;
+  unsigned at = (unsigned)__cvta_generic_to_shared(&gate), to = (unsigned)__cvta_generic_to_shared(tile);
+  int first = blockIdx.x * 256 + 4, count = min(256, n - first);
+  if (threadIdx.x == 0) {
+    asm volatile("mbarrier.init.shared.b64 [%0], 1;" ::"r"(at));
+    asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(at), "r"(count * 4) : "memory");
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to),
+                 "l"(in + first), "r"(count * 4), "r"(at) : "memory");
+  }
+  __syncthreads();
+  asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared.b64 p, [%0], 0; @!p bra again; }" ::"r"(at)
+               : "memory");
+  out[blockIdx.x * 64 + threadIdx.x] = tile[threadIdx.x];
+}
 // Blocks of a cluster come together.
 extern "C" __global__ void __cluster_dims__(2, 1, 1) paired(float* out, const float* in, int n) {
   asm volatile("barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" ::: "memory");
@@ -67,6 +84,7 @@ def _bind(launch: str) -> BoundLaunch:
     [
         "gated<<<1000, 64>>>(f32[64000], f32[4096], n=4096, rounds=6)",
         "paired<<<600, 64>>>(f32[38400], f32[4096], n=4096)",
+        "ranged<<<800, 64>>>(f32[51200], f32[204740], n=204740)",
     ],
 )
 def test_a_sample_counts_what_all_blocks_count_and_says_so(launch: str) -> None:
@@ -80,6 +98,8 @@ def test_a_sample_counts_what_all_blocks_count_and_says_so(launch: str) -> None:
         replace(site, first=None) for site in whole.sites
     ]
     assert {site.certainty for site in some.sites} == {Certainty.SAMPLED}
+    assert [replace(copies, certainty=Certainty.EXACT) for copies in some.bulk] == list(whole.bulk)
+    assert {copies.certainty for copies in some.bulk} == ({Certainty.SAMPLED} if "ranged" in launch else set())
     assert np.array_equal(some.issued, whole.issued)
     assert np.array_equal(some.lanes, whole.lanes)
     assert some.sampling.instructions == whole.issued.sum()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from sectorwise.machine.copy_sums import CopyCounter, merge_copies, scale_copies
 from sectorwise.machine.site_sums import merge_counter, scale_counter
 from sectorwise.machine.sites import SiteCounter
 
@@ -22,7 +23,7 @@ class Counted:
 
     counters: dict[int, SiteCounter]
     issued: npt.NDArray[np.int64]
-    bulk: dict[int, tuple[int, int]] = field(default_factory=dict)
+    bulk: dict[int, CopyCounter] = field(default_factory=dict)
 
 
 def add_counted(total: Counted, more: Counted) -> None:
@@ -33,16 +34,12 @@ def add_counted(total: Counted, more: Counted) -> None:
         if known is None:
             known = total.counters[index] = SiteCounter(index, counter.access)
         merge_counter(known, counter)
-    for index, (copies, sectors) in more.bulk.items():
-        before = total.bulk.get(index, (0, 0))
-        total.bulk[index] = (before[0] + copies, before[1] + sectors)
+    for index, copies in more.bulk.items():
+        merge_copies(total.bulk.setdefault(index, CopyCounter()), copies)
 
 
 def scale_counted(counted: Counted, of: int, run: int) -> Counted:
     """What `of` blocks do, from what `run` of them did."""
     issued = counted.issued // run * of + (counted.issued % run * of + run // 2) // run
-    bulk = {
-        index: ((2 * copies * of + run) // (2 * run), (2 * sectors * of + run) // (2 * run))
-        for index, (copies, sectors) in counted.bulk.items()
-    }
+    bulk = {index: scale_copies(each, of, run) for index, each in counted.bulk.items()}
     return Counted({index: scale_counter(each, of, run) for index, each in counted.counters.items()}, issued, bulk)
