@@ -363,12 +363,11 @@ class NumpyPort:
         issued = (TRUE if self.group is None else self.group) if access.counts_stopped_lanes else None
         record(counter, Patterns(self.warps, self.issuing, address, lanes, secondary, source_bytes, spaces, issued))
         if counter.first is None:
-            first_warp = self.memory.first_block * self.memory.warps_per_block
-            counter.first = find_first(address, lanes, self.rows, first_warp)
+            counter.first = find_first(address, lanes, self.rows, self.memory.warp_numbers)
         if self.observers:
-            first = self.memory.first_block * self.memory.warps_per_block
-            rows = np.arange(self.warps) if self.rows is None else self.rows
-            tell_request(self.observers, self._index(), access, first + rows, address, lanes)
+            numbers = self.memory.warp_numbers
+            numbers = numbers if self.rows is None else numbers[self.rows]
+            tell_request(self.observers, self._index(), access, numbers, address, lanes)
         return known
 
     def _judge_address(self, counter: SiteCounter, lanes: Mask | None) -> Mask | None:
