@@ -54,6 +54,17 @@ def find_region(kernel: Kernel, flow: Flow, index: int) -> Region | None:
     return Region(frozenset(instruction.index for instruction in inside), writes, accesses)
 
 
+def list_decided(kernel: Kernel, flow: Flow, index: int) -> frozenset[int]:
+    """The instructions of which branch `index` decides whether, or how often, they run: until all its ways meet again.
+
+    Of a branch at the end of a loop the loop is among them.
+    """
+    start = flow.block_of[index]
+    meeting = flow.post_dominators[start]
+    blocks = _reach(flow, flow.blocks[start].successors, -1 if meeting is None else meeting)
+    return frozenset(instruction.index for instruction in _instructions(kernel, flow, blocks))
+
+
 def _reach(flow: Flow, begin: Iterable[int], stop: int) -> set[int]:
     """Blocks that may run from `begin` on before block `stop`, functions that they call included."""
     seen: set[int] = set()
