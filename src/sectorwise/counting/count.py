@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 GENERIC_GLOBAL = 0
 GENERIC_SHARED = 1
 GENERIC_LOCAL = 2
+GENERIC_ELSEWHERE = 3
+"""Shared memory of another block of the cluster: the source view counts nothing of it."""
 
 
 def count_requests(requests: Requests) -> Counts:

@@ -11,6 +11,7 @@ from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
 from sectorwise.machine.atomics import apply_atomic, find_order, is_order_visible
 from sectorwise.machine.banks import read_bank
+from sectorwise.machine.clusters import split_spaces
 from sectorwise.machine.collisions import stain_collisions
 from sectorwise.machine.encounters import COLLIDED, UNWRITTEN
 from sectorwise.machine.lanes import as_signed, of_first_lane
@@ -18,7 +19,6 @@ from sectorwise.machine.memory import (
     BatchMemory,
     Request,
     check_matrix_rows,
-    generic_spaces,
     note_change,
     peek_words,
     resolve,
@@ -359,7 +359,7 @@ class NumpyPort:
         known = self._judge_address(counter, lanes)
         if known is not None:
             lanes = known if lanes is None else lanes & known
-        spaces = generic_spaces(self.memory.bound, address) if access.space is Space.GENERIC else None
+        spaces = split_spaces(self.memory, address, self.rows) if access.space is Space.GENERIC else None
         issued = (TRUE if self.group is None else self.group) if access.counts_stopped_lanes else None
         record(counter, Patterns(self.warps, self.issuing, address, lanes, secondary, source_bytes, spaces, issued))
         if counter.first is None:

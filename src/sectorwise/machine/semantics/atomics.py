@@ -31,10 +31,11 @@ def update_memory(instruction: Instruction) -> Action:
     access = access_of(instruction)
     if access is None:
         return lambda _port: None
-    if _VECTORS & set(instruction.modifiers):
+    is_wide = access.width_bytes > 8
+    if _VECTORS & set(instruction.modifiers) or (is_wide and instruction.has("EXCH")):
         return _update_vector(instruction, access)
-    if access.width_bytes > 8:
-        raise unsupported(instruction, "atomics wider than 8 bytes are not known")
+    if is_wide:
+        raise unsupported(instruction, "of atomics wider than 8 bytes only exchanges are known")
     if instruction.has("CAS") or instruction.has("CAST"):
         return _compare_and_swap(instruction, access)
     address = read_address(access, address_operand(instruction))
@@ -100,7 +101,10 @@ def _arrive(access: Access, address: Reader, destination: Register | None) -> Ac
 
 
 def _update_vector(instruction: Instruction, access: Access) -> Action:
-    """Sums of several words a lane (`F32x4`, `F16x8`): each word is an update of its own, of one request."""
+    """Sums of several words a lane (`F32x4`, `F16x8`), and exchanges of 16 bytes: one request that updates each word.
+
+    Lanes take their turns with every word in the same order, so that an exchange gives and leaves whole values.
+    """
     address = read_address(access, address_operand(instruction))
     destination, sources = _destination_and_sources(instruction)
     count = access.width_bytes // 4
@@ -183,7 +187,7 @@ def _update_of(instruction: Instruction, access: Access) -> Update:
             if operation != "ADD":
                 raise unsupported(instruction, "only sums of floats are known")
             return update(instruction)
-    if access.width_bytes not in (4, 8):
+    if access.width_bytes not in (4, 8) and operation != "EXCH":
         raise unsupported(instruction, "the width is not known")
     signed = instruction.has("S32") or instruction.has("S64")
     return lambda algebra, old, value: _integer(algebra, operation, old, value, signed=signed)
