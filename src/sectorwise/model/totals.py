@@ -106,9 +106,7 @@ def _count_requests(sites: Iterable[Site]) -> int:
     return sum(
         site.executed - site.silent
         for site in sites
-        if site.access.space is not Space.GENERIC
-        or site.tag_requests
-        or site.unknown_because is not None
+        if site.access.space is not Space.GENERIC or site.tag_requests or site.unknown_because is not None
     )
 
 
