@@ -11,6 +11,7 @@ from sectorwise.machine.encounters import explain_encounters
 from sectorwise.machine.execution import BulkCopies, Certainty, Execution, Fault, Limitation
 from sectorwise.machine.products import list_product_sites
 from sectorwise.machine.reasons import explain_unknown
+from sectorwise.machine.recursion import doubt_recursion
 from sectorwise.machine.sites import close_site, judge_doubts
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) -> Execution:
     """The execution of a launch all of whose `blocks` have run, or stand for others by `sampling`."""
     kernel = tally.bound.kernel
+    doubt_recursion(tally)
     sites = tuple(
         replace(
             close_site(counter, explain_unknown(kernel, index, tally.origins) if counter.unknown else None),
