@@ -11,7 +11,6 @@ from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
 from sectorwise.machine.atomics import apply_atomic, find_order, is_order_visible
 from sectorwise.machine.banks import read_bank
-from sectorwise.machine.clusters import split_spaces
 from sectorwise.machine.collisions import stain_collisions
 from sectorwise.machine.encounters import COLLIDED, UNWRITTEN
 from sectorwise.machine.lanes import as_signed, of_first_lane
@@ -26,6 +25,7 @@ from sectorwise.machine.memory import (
 from sectorwise.machine.observers import tell_request
 from sectorwise.machine.registers import PREDICATE, TRUE, UNIFORM, UNIFORM_PREDICATE, ZERO_WORD, Window
 from sectorwise.machine.sites import Patterns, SiteCounter, find_first, record
+from sectorwise.machine.spaces import split_spaces
 from sectorwise.machine.special import UNKNOWN_REASONS
 from sectorwise.machine.storage import Piece, keep_bytes, mark_written, read_words, stain_words, write_words
 from sectorwise.machine.taint import (
