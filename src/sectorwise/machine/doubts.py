@@ -98,7 +98,7 @@ def spread_doubts(tally: Tally) -> None:
             tally.counters[index].doubts |= flags
         for index in inside & tally.products.keys():
             tally.products[index] |= flags
-        for index in () if region is None else region.inside & tally.bulk.keys():
+        for index in inside & tally.bulk.keys():
             tally.bulk[index].doubts |= flags
 
 
