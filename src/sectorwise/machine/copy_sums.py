@@ -35,8 +35,9 @@ class CopyCounter:
     """Running sums of one instruction; as in `execution.BulkCopies`.
 
     `shortest_row_bytes` is 0 as long as nothing was copied. `landings` are places in a block's shared memory, first
-    byte and the one behind the last. `doubts` is all that was uncertain about places, sizes and the way there;
-    `unknown` says why some copies are not in the sums; `modelled`, that a rule is a model.
+    byte and the one behind the last; `barriers` the mbarriers that are told. `doubts` is all that was uncertain about
+    places, sizes and the way there; `unknown` says why some copies are not in the sums; `modelled`, that a rule is a
+    model.
     """
 
     copies: int = 0
@@ -49,6 +50,7 @@ class CopyCounter:
     written_bytes: int = 0
     shortest_row_bytes: int = 0
     landings: set[tuple[int, int]] = field(default_factory=set)
+    barriers: set[int] = field(default_factory=set)
     doubts: int = KNOWN
     unknown: str | None = None
     modelled: bool = False
@@ -69,7 +71,8 @@ def add_moved(counter: CopyCounter, moved: Moved, times: int = 1) -> None:
         counter.shortest_row_bytes = min(counter.shortest_row_bytes or moved.row_bytes, moved.row_bytes)
 
 
-def note_landings(counter: CopyCounter, starts: Sequence[int], size_bytes: int) -> None:
-    """Adds places in a block's own shared memory."""
+def note_landings(counter: CopyCounter, starts: Sequence[int], size_bytes: int, barriers: Sequence[int]) -> None:
+    """Adds places in a block's own shared memory, and its barriers that are told of what comes there."""
     if size_bytes and len(counter.landings) < _MOST_LANDINGS:
         counter.landings.update((start, start + size_bytes) for start in starts)
+        counter.barriers.update(barriers)
