@@ -178,7 +178,7 @@ class BulkCopies:
     `written_bytes` those that arrive in shared memory, at every target, or in global memory.
     Where `unknown_because` is set some copies are in none of these: none of them must be shown.
     `landings` are the places in a block's own shared memory that loads fill, first byte and the one behind the last;
-    not all where there are many.
+    not all where there are many. `barriers` are the mbarriers that are told of it: a ring of stages has one for each.
     """
 
     instruction: int
@@ -196,6 +196,7 @@ class BulkCopies:
     certainty: Certainty
     unknown_because: str | None = None
     landings: tuple[tuple[int, int], ...] = field(default=(), compare=False, repr=False)
+    barriers: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,7 @@ def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) 
     for index in sorted(tally.unknown_conditions):
         because = explain_unknown(kernel, index, tally.origins)
         said[index, f"whether lanes go this way is not known: {because}; they are taken not to"] = None
-    for index in sorted(tally.faults.remote - tally.bulk.keys()):
+    for index in sorted(tally.faults.remote & tally.counters.keys()):
         said[index, "it reaches into another block's shared memory, of which the profiler counts nothing"] = None
     said.update(dict.fromkeys(explain_encounters(tally.counters)))
     limitations = [
