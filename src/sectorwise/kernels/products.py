@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sectorwise.errors import ArgumentError
 from sectorwise.kernels.arrays import check_output, check_together, read_array, rename_type
-from sectorwise.kernels.frameworks import allocate, find_stream
+from sectorwise.kernels.batches import broadcast_shapes, list_batches
+from sectorwise.kernels.frameworks import allocate
 from sectorwise.kernels.gemv_plans import GROUP, describe_product, plan_packing, plan_product
 from sectorwise.kernels.launching import choose_device, count_multiprocessors, launch, read_capability
 from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.plan import divide_up
+from sectorwise.kernels.repeats import find_call_stream, name_call, remember, repeat
 
 if TYPE_CHECKING:
     from sectorwise.kernels.arrays import DeviceArray
+    from sectorwise.kernels.repeats import Call
 
 _FLOATS: Final = ("bf16", "f16", "f32")
 _HALVES: Final = ("bf16", "f16")
@@ -43,9 +46,13 @@ def gemv(
         ArgumentError: a type, shape or device does not fit; `out` overlaps an input.
         DeviceRunError: there is no GPU, or it refused the launch.
     """
+    call = name_call("gemv", (x, weights), out, stream, ready=weights_ready)
+    repeated = repeat(call)
+    if repeated is not None:
+        return repeated
     given, held = _read_x(x, _FLOATS), read_array("weights", weights)
     _check_weights(given, held, given.dtype)
-    return _multiply(x, given, held, None, out, stream, ready=weights_ready)
+    return _multiply(call, given, held, None, ready=weights_ready)
 
 
 def gemv_int8(
@@ -67,7 +74,11 @@ def gemv_int8(
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
     """
-    return _multiply_scaled(x, weights, scales, out, stream, ("i8",), ready=weights_ready)
+    call = name_call("gemv_int8", (x, weights, scales), out, stream, ready=weights_ready)
+    repeated = repeat(call)
+    if repeated is not None:
+        return repeated
+    return _multiply_scaled(call, x, weights, scales, ("i8",), ready=weights_ready)
 
 
 def gemv_fp8(
@@ -84,7 +95,11 @@ def gemv_fp8(
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
     """
-    return _multiply_scaled(x, weights, scales, out, stream, ("e4m3", "u8"), ready=weights_ready)
+    call = name_call("gemv_fp8", (x, weights, scales), out, stream, ready=weights_ready)
+    repeated = repeat(call)
+    if repeated is not None:
+        return repeated
+    return _multiply_scaled(call, x, weights, scales, ("e4m3", "u8"), ready=weights_ready)
 
 
 def gemv_int4(
@@ -107,6 +122,10 @@ def gemv_int4(
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
     """
+    call = name_call("gemv_int4", (x, packed, scales), out, stream, ready=weights_ready)
+    repeated = repeat(call)
+    if repeated is not None:
+        return repeated
     given, held = _read_x(x, _HALVES), read_array("packed", packed)
     groups = divide_up(given.shape[-1], GROUP)
     if held.dtype != "u8" or len(held.shape) != 2 or held.shape[1] != groups * (GROUP // 2):
@@ -124,7 +143,7 @@ def gemv_int4(
         )
     if factors.shape[1] > 1 and factors.strides[1] != 1:
         raise ArgumentError(f"scales: expected scales of neighbouring rows side by side, got strides {factors.strides}")
-    return _multiply(x, given, rename_type(held, "u4"), factors, out, stream, ready=weights_ready)
+    return _multiply(call, given, rename_type(held, "u4"), factors, ready=weights_ready)
 
 
 def pack_int4(weights: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401
@@ -135,6 +154,10 @@ def pack_int4(weights: object, out: object | None = None, *, stream: int | None 
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
     """
+    call = name_call("pack_int4", (weights,), out, stream)
+    repeated = repeat(call)
+    if repeated is not None:
+        return repeated
     held = read_array("weights", weights)
     if held.dtype != "i8" or len(held.shape) != 2:
         raise ArgumentError(f"weights: expected i8 of shape (N, K), got {held.dtype} of shape {held.shape}")
@@ -148,8 +171,7 @@ def pack_int4(weights: object, out: object | None = None, *, stream: int | None 
     plan = plan_packing(rows, depth, (held.strides[0], held.strides[1]))
     if plan is not None:
         addresses = {"from": held.operand.address, "to": target.operand.address}
-        handle = find_stream(weights) if stream is None else stream
-        launch(plan, addresses, choose_device((held, target)), handle)
+        remember(call, result, "u8", (launch(plan, addresses, choose_device((held, target)), find_call_stream(call)),))
     return result
 
 
@@ -167,26 +189,35 @@ def matmul(a: object, b: object, out: object | None = None, *, stream: int | Non
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
     """
+    call = name_call("matmul", (a, b), out, stream)
+    repeated = repeat(call)
+    if repeated is not None:
+        return repeated
     left, right = read_array("a", a), read_array("b", b)
-    if left.dtype not in _HALVES or len(left.shape) != 2:
-        raise ArgumentError(f"a: expected bf16 or f16 of shape (m, k), got {left.dtype} of shape {left.shape}")
-    if right.dtype != left.dtype or len(right.shape) != 2 or right.shape[0] != left.shape[1]:
+    if left.dtype not in _HALVES or len(left.shape) < 2:
+        raise ArgumentError(f"a: expected bf16 or f16 of shape (..., m, k), got {left.dtype} of shape {left.shape}")
+    if right.dtype != left.dtype or len(right.shape) < 2 or right.shape[-2] != left.shape[-1]:
         raise ArgumentError(
-            f"b: expected {left.dtype} of shape ({left.shape[1]}, n), as a has {left.shape[1]} columns, "
+            f"b: expected {left.dtype} of shape (..., {left.shape[-1]}, n), as a has {left.shape[-1]} columns, "
             f"got {right.dtype} of shape {right.shape}"
         )
-    shape = (left.shape[0], right.shape[1])
+    lead = broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    if lead is None:
+        raise ArgumentError(f"b: expected leading axes that fit {left.shape[:-2]}, a's, got {right.shape[:-2]}")
+    shape = (*lead, left.shape[-2], right.shape[-1])
     result = allocate(a, shape, left.dtype) if out is None else out
     target = read_array("out", result)
     check_together((left, right, target))
     check_output(target, shape, left.dtype, (left, right))
     if 0 in shape:
         return result
-    device = choose_device((left, right, target))
-    plan = plan_matmul(left, right, target, count_multiprocessors(device), read_capability(device))
-    if plan is not None:
-        addresses = {"a": left.operand.address, "b": right.operand.address, "c": target.operand.address}
-        launch(plan, addresses, device, find_stream(a) if stream is None else stream)
+    device, handle = choose_device((left, right, target)), find_call_stream(call)
+    launches = []
+    for batch in list_batches(left, right, target):
+        plan = plan_matmul(batch, count_multiprocessors(device), read_capability(device))
+        addresses = {name: array.operand.address for name, array in zip("abc", (batch.a, batch.b, batch.c), strict=True)}
+        launches.append(launch(plan, addresses, device, handle))
+    remember(call, result, left.dtype, tuple(launches))
     return result
 
 
@@ -225,14 +256,7 @@ def _check_weights(x: DeviceArray, weights: DeviceArray, *kinds: str) -> None:
 
 
 def _multiply_scaled(
-    x: object,
-    weights: object,
-    scales: object,
-    out: object | None,
-    stream: int | None,
-    kinds: tuple[str, ...],
-    *,
-    ready: bool,
+    call: Call, x: object, weights: object, scales: object, kinds: tuple[str, ...], *, ready: bool
 ) -> Any:  # noqa: ANN401 - an array of the framework
     given, held, factors = _read_x(x, _HALVES), read_array("weights", weights), read_array("scales", scales)
     _check_weights(given, held, *kinds)
@@ -241,21 +265,12 @@ def _multiply_scaled(
         raise ArgumentError(
             f"scales: expected f32 of shape ({rows},) or (1,), got {factors.dtype} of shape {factors.shape}"
         )
-    return _multiply(x, given, rename_type(held, kinds[0]), factors, out, stream, ready=ready)
+    return _multiply(call, given, rename_type(held, kinds[0]), factors, ready=ready)
 
 
-def _multiply(
-    x: object,
-    given: DeviceArray,
-    weights: DeviceArray,
-    scales: DeviceArray | None,
-    out: object | None,
-    stream: int | None,
-    *,
-    ready: bool,
-) -> Any:  # noqa: ANN401 - an array of the framework
+def _multiply(call: Call, given: DeviceArray, weights: DeviceArray, scales: DeviceArray | None, *, ready: bool) -> Any:  # noqa: ANN401 - an array of the framework
     shape = (*given.shape[:-1], weights.shape[0])
-    result = allocate(x, shape, given.dtype) if out is None else out
+    result = allocate(call.like, shape, given.dtype) if call.out is None else call.out
     target = read_array("out", result)
     inputs = (given, weights) if scales is None else (given, weights, scales)
     check_together((*inputs, target))
@@ -268,5 +283,5 @@ def _multiply(
         addresses = {"x": given.operand.address, "weights": weights.operand.address, "y": target.operand.address}
         if scales is not None:
             addresses["scales"] = scales.operand.address
-        launch(plan, addresses, device, find_stream(x) if stream is None else stream)
+        remember(call, result, given.dtype, (launch(plan, addresses, device, find_call_stream(call)),))
     return result
