@@ -15,7 +15,16 @@ from sectorwise.binding import bind
 from sectorwise.device import load_device
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.cuda import CUDA
-from sectorwise.kernels.plan import SCRATCH_BLOCK_BYTES, SCRATCH_ZEROS_BYTES, SOURCES, Operand, Pointer, Scratch, TensorMap, pack
+from sectorwise.kernels.plan import (
+    SCRATCH_BLOCK_BYTES,
+    SCRATCH_ZEROS_BYTES,
+    SOURCES,
+    Operand,
+    Pointer,
+    Scratch,
+    TensorMap,
+    pack,
+)
 from sectorwise.kernels.tensor_maps import MAP_BYTES
 from sectorwise.launch.config import Argument, BufferArgument, BytesArgument, Contents, LaunchConfig, PointerArgument
 from sectorwise.machine.engine import execute

@@ -215,7 +215,9 @@ def matmul(a: object, b: object, out: object | None = None, *, stream: int | Non
     launches = []
     for batch in list_batches(left, right, target):
         plan = plan_matmul(batch, count_multiprocessors(device), read_capability(device))
-        addresses = {name: array.operand.address for name, array in zip("abc", (batch.a, batch.b, batch.c), strict=True)}
+        addresses = {
+            name: array.operand.address for name, array in zip("abc", (batch.a, batch.b, batch.c), strict=True)
+        }
         launches.append(launch(plan, addresses, device, handle))
     remember(call, result, left.dtype, tuple(launches))
     return result

@@ -33,7 +33,9 @@ _launches: dict[tuple[object, ...], tuple[Launch, ...]] = {}
 _results: dict[tuple[object, ...], tuple[tuple[int, ...], str]] = {}
 
 
-def name_call(function: str, inputs: tuple[object, ...], out: object | None, stream: int | None, *, ready: bool = False) -> Call:
+def name_call(
+    function: str, inputs: tuple[object, ...], out: object | None, stream: int | None, *, ready: bool = False
+) -> Call:
     """A call by all that its launch comes of."""
     arrays = tuple([_name(array) for array in inputs])
     return Call(None if None in arrays else (function, ready, *arrays), inputs[0], out, stream)
@@ -65,12 +67,17 @@ def remember(call: Call, out: Any, dtype: str, launches: tuple[Launch, ...]) -> 
     if call.named is None:
         return
     if len(_launches) >= _MOST:
-        _launches.clear()
-        _results.clear()
+        forget()
     key = _key(call, out)
     if None not in key:
         _launches[key] = launches
         _results[call.named] = tuple(out.shape), dtype
+
+
+def forget() -> None:
+    """Have no call at hand."""
+    _launches.clear()
+    _results.clear()
 
 
 def find_call_stream(call: Call) -> int:

@@ -65,7 +65,9 @@ def find_scratch(driver: Driver, device: int, stream: int, size_bytes: int) -> i
 
 def _lend(driver: Driver, device: int, graph: ctypes.c_void_p, size_bytes: int) -> _Lent:
     library = _open_threads()
-    ended = next((key for key, lent in _of_graphs.items() if key[0] == device and not library.sem_trywait(lent.gone)), None)
+    ended = next(
+        (key for key, lent in _of_graphs.items() if key[0] == device and not library.sem_trywait(lent.gone)), None
+    )
     address = _of_graphs.pop(ended).address if ended is not None else _make(driver, size_bytes)
     gone = ctypes.create_string_buffer(_SEMAPHORE_BYTES)
     library.sem_init(gone, 0, 0)
@@ -83,7 +85,9 @@ def _make(driver: Driver, size_bytes: int) -> int:
     try:
         address = allocate(driver, size_bytes)
         call(driver, "cuStreamCreate", ctypes.byref(stream), _NON_BLOCKING)
-        call(driver, "cuMemsetD8Async", ctypes.c_uint64(address), ctypes.c_ubyte(0), ctypes.c_size_t(size_bytes), stream)
+        call(
+            driver, "cuMemsetD8Async", ctypes.c_uint64(address), ctypes.c_ubyte(0), ctypes.c_size_t(size_bytes), stream
+        )
         call(driver, "cuStreamSynchronize", stream)
         call(driver, "cuStreamDestroy_v2", stream)
     finally:

@@ -87,35 +87,34 @@ def plan_warpgroups(batch: Batch, multiprocessors: int) -> KernelPlan | None:
     if not c.lines.by_rows:
         a, b, c = _turn(b), _turn(a), _turn(c)
     (m, n), k = c.first.shape, a.first.shape[1]
-    sizes = Sizes(m, n, k, batch.count, a.lines.by_rows, b.lines.by_rows)
+    sizes = Sizes(m, n, k, batch.count, (a.lines.by_rows, b.lines.by_rows))
     return plan_tile(a, b, c, sizes, choose_tile(sizes, multiprocessors), multiprocessors)
 
 
-def plan_tile(
-    a: Matrices, b: Matrices, c: Matrices, sizes: Sizes, tile: Tile, multiprocessors: int
-) -> KernelPlan:
+def plan_tile(a: Matrices, b: Matrices, c: Matrices, sizes: Sizes, tile: Tile, multiprocessors: int) -> KernelPlan:
     """The launch of products in a tile; C lies by rows."""
     if tile.turned:
         a, b, c = _turn(b), _turn(a), _turn(c)
     work = share_work(tile, sizes, multiprocessors)
-    share = tile.across // (1 if tile.split else tile.cluster)
-    lines = share if not b.lines.by_rows else DEPTH if share % LINE == 0 else DEPTH // tile.cluster
+    left, right = tile.shares
     maps = (
-        _map_operand(a, sizes.count, tile.down if a.lines.by_rows else DEPTH),
-        _map_operand(b, sizes.count, lines),
+        _map_operand(a, sizes.count, _box_lines(tile.down // left, left, along_depth=a.lines.by_rows)),
+        _map_operand(b, sizes.count, _box_lines(tile.across // right, right, along_depth=not b.lines.by_rows)),
     )
     together = (int(a.apart > 0), int(b.apart > 0))
-    spelled = f"{tile.across}, {tile.stages(sizes)}, {tile.cluster}, {_spell(a.lines.by_rows)}, {_spell(b.lines.by_rows)}"
+    orders = ", ".join(str(flag).lower() for flag in (a.lines.by_rows, b.lines.by_rows, tile.turned))
+    spelled = f"{tile.across}, {tile.stages(sizes)}, {tile.cluster}"
     down, across = work.tiles_down, work.tiles_across
     if tile.split:
-        (m, n), kernel = c.first.shape, f"matmul_split<{C_TYPES[a.first.dtype]}, {spelled}>"
+        kernel = f"matmul_split<{C_TYPES[a.first.dtype]}, {spelled}, {orders}>"
         blocks, threads = work.whole * tile.cluster, 160
         rest = (
-            *(Pointer("c"), Number(m, 4), Number(n, 4), Number(c.lines.step), Number(c.apart)),
+            *(Pointer("c"), Number(sizes.m, 4), Number(sizes.n, 4), Number(c.lines.step), Number(c.apart)),
             *(Number(number, 4) for number in (sizes.steps, down, across, *together)),
         )
     else:
-        kernel = f"matmul_tma<{C_TYPES[a.first.dtype]}, {tile.down}, {spelled}, {_spell(tile.turned)}>"
+        beside = str(tile.beside).lower()
+        kernel = f"matmul_tma<{C_TYPES[a.first.dtype]}, {tile.down}, {spelled}, {beside}, {orders}>"
         blocks, threads = work.clusters * tile.cluster, 2 * tile.down + 128
         numbers = (sizes.steps, down, across, BAND, work.whole, work.share, work.more, *together)
         rest = (
@@ -141,8 +140,11 @@ def _find_matrices(array: DeviceArray, apart: int) -> Matrices | None:
     return Matrices(array, lines, apart)
 
 
-def _spell(flag: bool) -> str:  # noqa: FBT001 - an argument of a template
-    return str(flag).lower()
+def _box_lines(share: int, cluster: int, *, along_depth: bool) -> int:
+    """Lines of a box of an operand, of which a block fetches a share; `fetch` of the source."""
+    if along_depth:
+        return share
+    return DEPTH if share % LINE == 0 else DEPTH // cluster
 
 
 def _map_operand(given: Matrices, count: int, lines: int) -> TensorMap:

@@ -28,16 +28,27 @@ _SLACK_BYTES: Final = 1024
 """A swizzled tile begins at a multiple of so much."""
 
 
+_CYCLES_A_NS: Final = 1.4
+_L2_BYTES_A_NS: Final = 84.0
+_STEP_NS: Final = 196.0
+_ROUND_NS: Final = 890.0
+_RESULT_NS: Final = 0.0092
+_HAND_NS: Final = 0.168
+_HOP_NS: Final = 300.0
+_SPLIT_NS: Final = 250.0
+_LAUNCH_NS: Final = 2600.0
+_DRAM_BYTES_A_NS: Final = 3900.0
+
+
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Products C [m, n] = A [m, k] B [k, n], so many, and how A and B lie."""
+    """Products C [m, n] = A [m, k] B [k, n], so many, and whether A and B lie by rows."""
 
     m: int
     n: int
     k: int
     count: int
-    a_by_rows: bool
-    b_by_rows: bool
+    by_rows: tuple[bool, bool]
 
     @property
     def steps(self) -> int:
@@ -47,7 +58,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """What a block has of the result at a time, and blocks of a cluster, which lie one below the other.
+    """What a block has of the result at a time, and blocks of a cluster, one below the other or `beside` each other.
 
     `turned` is a tile of the turned result: its rows are C's columns. Where `shared`, the steps of tiles that fill no
     round are shared by all clusters. Where `split`, blocks of a cluster have the same tile and share its depth.
@@ -56,9 +67,17 @@ class Tile:
     down: int
     across: int
     cluster: int
+    beside: bool = False
     turned: bool = False
     shared: bool = False
     split: bool = False
+
+    @property
+    def shares(self) -> tuple[int, int]:
+        """Blocks that fetch a stage of the left operand together, and of the right one."""
+        if self.split:
+            return 1, 1
+        return (self.cluster, 1) if self.beside else (1, self.cluster)
 
     @property
     def result_lines(self) -> int:
@@ -67,7 +86,7 @@ class Tile:
 
     def right_by_rows(self, sizes: Sizes) -> bool:
         """Whether what is multiplied from the right, B or A turned, lies by rows."""
-        return not sizes.a_by_rows if self.turned else sizes.b_by_rows
+        return not sizes.by_rows[0] if self.turned else sizes.by_rows[1]
 
     def stage_bytes(self, sizes: Sizes) -> int:
         """Of shared memory: so many lines of each operand."""
@@ -76,7 +95,7 @@ class Tile:
 
     def stages(self, sizes: Sizes) -> int:
         """Stages that are fetched ahead: as many as there is room for."""
-        room = _MOST_SHARED_BYTES - _SLACK_BYTES - self._result_bytes()
+        room = (_MOST_SHARED_BYTES - _SLACK_BYTES - self._result_bytes()) // (2 if self.split else 1)
         return min(_MOST_STAGES, room // (self.stage_bytes(sizes) + _BARRIER_BYTES))
 
     def shared_bytes(self, sizes: Sizes) -> int:
@@ -106,11 +125,14 @@ class Work:
 def share_work(tile: Tile, sizes: Sizes, multiprocessors: int) -> Work:
     """How the tiles of a product are shared by clusters of blocks, of which an SM has one at a time."""
     rows, columns = (sizes.n, sizes.m) if tile.turned else (sizes.m, sizes.n)
-    down, across = divide_up(rows, tile.down * tile.cluster), divide_up(columns, tile.across)
+    left, right = tile.shares
+    down, across = divide_up(rows, tile.down * right), divide_up(columns, tile.across * left)
     tiles, most = down * across * sizes.count, multiprocessors // tile.cluster
     if not tile.shared:
         return Work(down, across, tiles, min(tiles, most), 0, 0)
     whole = tiles // most * most
+    if whole and tiles - whole < most / 2:
+        whole -= most
     left = (tiles - whole) * sizes.steps
     clusters = most if whole else min(most, left)
     share, more = divmod(left, clusters)
@@ -119,27 +141,47 @@ def share_work(tile: Tile, sizes: Sizes, multiprocessors: int) -> Work:
 
 def list_tiles(sizes: Sizes) -> Iterator[Tile]:
     """The tiles that a product can be computed in, and that are no wider than it."""
-    for across in (64, 128):
-        yield Tile(64, across, 128 // across, split=True)
     for turned in (False, True):
-        columns = sizes.m if turned else sizes.n
-        by_rows = Tile(64, 64, 1, turned).right_by_rows(sizes)
+        rows, columns = (sizes.n, sizes.m) if turned else (sizes.m, sizes.n)
+        by_rows = Tile(64, 64, 1, turned=turned).right_by_rows(sizes)
+        step = LINE if by_rows else 16
+        widest = divide_up(columns, step) * step
+        for across in range(step, min(128, widest) + 1, step):
+            for cluster in (1, 2, 4, 8):
+                yield Tile(64, across, cluster, turned=turned, split=True)
         step = LINE if by_rows or not turned else 16
         for across in range(step, min(256, divide_up(columns, step) * step) + 1, step):
-            for down in (64, 128):
-                for cluster in (1, 2):
+            for down in (64, 128, 192):
+                if down > 64 and rows <= down - 64 or down * across > 192 * 192:
+                    continue
+                for cluster, beside in ((1, False), (2, False), (2, True)):
                     for shared in (False, True):
-                        yield Tile(down, across, cluster, turned, shared)
+                        yield Tile(down, across, cluster, beside, turned, shared)
 
 
 @lru_cache(maxsize=4096)
 def choose_tile(sizes: Sizes, multiprocessors: int) -> Tile:
     """The tile with which products take the least time."""
-    return min(list_tiles(sizes), key=lambda tile: estimate_ns(tile, sizes, multiprocessors))
+    tiles = (tile for tile in list_tiles(sizes) if tile.cluster <= multiprocessors)
+    return min(tiles, key=lambda tile: estimate_ns(tile, sizes, multiprocessors))
 
 
 def estimate_ns(tile: Tile, sizes: Sizes, multiprocessors: int) -> float:
-    """To be fitted."""
-    work = share_work(tile, sizes, multiprocessors)
-    rounds = divide_up(work.whole, work.clusters)
-    return rounds * sizes.steps * max(tile.across / 2, (64 + tile.across) / 4) * 4 * tile.down / 64 + work.share
+    """Nanoseconds of products: rounds of tiles, whose steps are as fast as an SM multiplies and fetches."""
+    work, (left, right) = share_work(tile, sizes, multiprocessors), tile.shares
+    multiply = tile.down / 64 * 4 * max(tile.across / 2, (64 + tile.across) / 4) / _CYCLES_A_NS
+    step = max(multiply, (tile.down / left + tile.across / right) * 128 / _L2_BYTES_A_NS, _STEP_NS)
+    results = tile.down * tile.across
+    if tile.split:
+        blocks = work.whole * tile.cluster
+        rounds = divide_up(work.whole * tile.cluster, 2 * multiprocessors)
+        busy = rounds * (divide_up(sizes.steps, tile.cluster) * step * min(2, divide_up(blocks, multiprocessors)) + results * _RESULT_NS)
+        busy += _SPLIT_NS
+    else:
+        around = _ROUND_NS + results * _RESULT_NS
+        busy = divide_up(work.whole, work.clusters) * (sizes.steps * step + around)
+        if work.share + work.more:
+            hops = max(1, divide_up(sizes.steps, max(work.share, 1)) - 1)
+            busy += (work.share + (work.more > 0)) * step + around + results * _HAND_NS * (1 + hops) / 2 + _HOP_NS * hops
+    moved = 2 * sizes.count * (sizes.m * sizes.k + sizes.k * sizes.n + sizes.m * sizes.n)
+    return _LAUNCH_NS + max(busy, moved / _DRAM_BYTES_A_NS)

@@ -90,13 +90,14 @@ __device__ void expect_map(const TensorMap& map) {
 }
 
 __device__ void store_box(const TensorMap& map, int x, int y, int z, unsigned int from) {
-  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];"
-               "cp.async.bulk.commit_group;" ::"l"(&map),
+  asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%1, %2, %3}], [%4];" ::"l"(&map),
                "r"(x), "r"(y), "r"(z), "r"(from)
                : "memory");
 }
 
-// Wait until all but MOST of this thread's stores have read their shared memory.
+__device__ void commit_stores() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+
+// Wait until all but MOST of this thread's groups of stores have read their shared memory.
 template <int MOST> __device__ void await_reads() {
   asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(MOST) : "memory");
 }
@@ -223,6 +224,10 @@ __device__ void await_ready(unsigned int* flag) {
   do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(there) : "l"(flag) : "memory");
   while (!there);
   asm volatile("st.relaxed.gpu.global.u32 [%0], 0;" ::"l"(flag) : "memory");
+}
+
+__device__ void store_one(unsigned int to, float a) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(a) : "memory");
 }
 
 __device__ void store_pair(unsigned int to, float a, float b) {

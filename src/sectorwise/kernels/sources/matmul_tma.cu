@@ -49,33 +49,23 @@ struct Pieces {
   }
 };
 
-// A stage of A: a box of DOWN rows, or where the depth goes from line to line, a box for each 64 of them.
-template <int DOWN, bool BY_ROWS>
-__device__ void fetch_a(unsigned int to, const TensorMap& a, int row, int depth, int matrix, unsigned int barrier) {
-  if constexpr (BY_ROWS)
-    fetch_box(to, a, depth, row, matrix, barrier);
-  else
-#pragma unroll
-    for (int i = 0; i < DOWN / 64; ++i) fetch_box(to + i * BOX, a, row + 64 * i, depth, matrix, barrier);
-}
-
-// This block's part of a stage of B, for all blocks of the cluster: of the columns, or of the depth where they are not
-// whole boxes.
-template <int ACROSS, int CLUSTER, bool BY_ROWS>
-__device__ void fetch_b(unsigned int to, const TensorMap& b, int column, int depth, int matrix, int rank,
-                        unsigned int barrier) {
-  constexpr int SHARE = ACROSS / CLUSTER;
+// This block's part of a stage of an operand for all blocks of the cluster: of the lines where the depth goes along them,
+// else of boxes of 64 of the other axis, or of the depth where a part is no whole boxes.
+template <int EXTENT, int CLUSTER, bool DEPTH_IN_LINES>
+__device__ void fetch(unsigned int to, const TensorMap& map, int at, int depth, int matrix, int rank,
+                      unsigned int barrier) {
+  constexpr int SHARE = EXTENT / CLUSTER;
   int from = rank * SHARE;
-  if constexpr (!BY_ROWS)
-    fetch_box_for_all<CLUSTER>(to + from * LINE, b, depth, column + from, matrix, barrier);
+  if constexpr (DEPTH_IN_LINES)
+    fetch_box_for_all<CLUSTER>(to + from * LINE, map, depth, at + from, matrix, barrier);
   else if constexpr (SHARE % 64 == 0)
 #pragma unroll
     for (int i = 0; i < SHARE; i += 64)
-      fetch_box_for_all<CLUSTER>(to + (from + i) * LINE, b, column + from + i, depth, matrix, barrier);
+      fetch_box_for_all<CLUSTER>(to + (from + i) * LINE, map, at + from + i, depth, matrix, barrier);
   else
 #pragma unroll
-    for (int i = 0; i < ACROSS; i += 64)
-      fetch_box_for_all<CLUSTER>(to + i * LINE + rank * (BOX / CLUSTER), b, column + i,
+    for (int i = 0; i < EXTENT; i += 64)
+      fetch_box_for_all<CLUSTER>(to + i * LINE + rank * (BOX / CLUSTER), map, at + i,
                                  depth + rank * (DEPTH / CLUSTER), matrix, barrier);
 }
 
@@ -111,7 +101,10 @@ __device__ void store_tile(float (&sums)[EIGHTS][4], const TensorMap& c, int row
     }
     publish();
     join_warpgroup(1 + group);
-    if (threadIdx.x % 128 == 0) store_box(c, column + 64 * box, row, matrix, places + turn * BOX);
+    if (threadIdx.x % 128 == 0) {
+      store_box(c, column + 64 * box, row, matrix, places + turn * BOX);
+      commit_stores();
+    }
     turn ^= 1;
   }
 }
@@ -123,19 +116,24 @@ __device__ void store_turned(float (&sums)[EIGHTS][4], const TensorMap& c, int r
   constexpr int LINES = RESULT_LINES<8 * EIGHTS>;
   int lane = threadIdx.x % 32, line = lane / 16 * 8 + lane % 8, piece = threadIdx.x / 32 % 4 * 2 + lane / 8 % 2;
 #pragma unroll
-  for (int box = 0; box < 8 * EIGHTS / LINES; ++box) {
+  for (int from = 0; from < EIGHTS; from += 8) {
     if (threadIdx.x % 128 == 0) await_reads<1>();
     join_warpgroup(1 + group);
 #pragma unroll
-    for (int i = 0; i < LINES / 16; ++i) {
-      float(&low)[4] = sums[LINES / 8 * box + 2 * i], (&up)[4] = sums[LINES / 8 * box + 2 * i + 1];
+    for (int i = 0; i < 4 && from + 2 * i < EIGHTS; ++i) {
+      float(&low)[4] = sums[from + 2 * i], (&up)[4] = sums[from + 2 * i + 1];
       store_four_turned(places + turn * BOX + (16 * i + line) * LINE + (piece ^ line % 8) * 16,
                         pair<T>(low[0], low[1]), pair<T>(low[2], low[3]), pair<T>(up[0], up[1]),
                         pair<T>(up[2], up[3]));
     }
     publish();
     join_warpgroup(1 + group);
-    if (threadIdx.x % 128 == 0) store_box(c, row, column + LINES * box, matrix, places + turn * BOX);
+    if (threadIdx.x % 128 == 0) {
+#pragma unroll
+      for (int i = 0; i < 64 && 8 * from + i < 8 * EIGHTS; i += LINES)
+        store_box(c, row, column + 8 * from + i, matrix, places + turn * BOX + i * LINE);
+      commit_stores();
+    }
     turn ^= 1;
   }
 }
@@ -160,15 +158,16 @@ __device__ void add_others(float (&sums)[EIGHTS][4], const float4* from, unsigne
 }
 
 // A block has DOWN x ACROSS of C at a time, a warpgroup each 64 rows of it, one more warpgroup fetches. The blocks of a
-// cluster lie one below the other and fetch B together. Where TURNED, C is given by columns. `parts` and `flags` are
+// cluster lie one below the other and fetch B together, or BESIDE each other and fetch A together. Where TURNED, C is given by columns. `parts` and `flags` are
 // what warpgroups hand on: a tile's sums and a word each, words 0 before and after.
-template <typename T, int DOWN, int ACROSS, int STAGES, int CLUSTER, bool A_BY_ROWS, bool B_BY_ROWS, bool TURNED>
+template <typename T, int DOWN, int ACROSS, int STAGES, int CLUSTER, bool BESIDE, bool A_BY_ROWS, bool B_BY_ROWS,
+          bool TURNED>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(DOWN * 2 + 128, 1)
 matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b,
            const __grid_constant__ TensorMap c, float4* __restrict__ parts, unsigned int* __restrict__ flags,
            const __grid_constant__ Work work) {
   typedef Memory<DOWN, ACROSS, STAGES, B_BY_ROWS> Place;
-  constexpr int WARPGROUPS = DOWN / 64, EIGHTS = ACROSS / 8;
+  constexpr int WARPGROUPS = DOWN / 64, EIGHTS = ACROSS / 8, LEFT = BESIDE ? CLUSTER : 1, RIGHT = CLUSTER / LEFT;
   extern __shared__ __align__(1024) unsigned char memory[];
   unsigned int base = (address_of(memory) + 1023) & ~1023u;
   unsigned int full = base + Place::BARRIERS, empty = full + 8 * STAGES;
@@ -192,13 +191,14 @@ matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMa
     if (threadIdx.x == 0) {
       while (pieces.take(work)) {
         int3 tile = find_tile(pieces.tile, work.tiles_down, work.tiles_across, work.high);
-        int row = (tile.x * CLUSTER + rank) * DOWN, in_a = tile.z * work.a_step, in_b = tile.z * work.b_step;
+        int row = (tile.x * RIGHT + (BESIDE ? 0 : rank)) * DOWN, in_a = tile.z * work.a_step;
+        int column = (tile.y * LEFT + (BESIDE ? rank : 0)) * ACROSS, in_b = tile.z * work.b_step;
         for (int t = pieces.from; t < pieces.to; ++t) {
           unsigned int left = base + stage * Place::STAGE, barrier = full + 8 * stage;
           wait_for(empty + 8 * stage, parity ^ 1);
           expect_bytes(barrier, Place::STAGE);
-          fetch_a<DOWN, A_BY_ROWS>(left, a, row, t * DEPTH, in_a, barrier);
-          fetch_b<ACROSS, CLUSTER, B_BY_ROWS>(left + Place::A, b, tile.y * ACROSS, t * DEPTH, in_b, rank, barrier);
+          fetch<DOWN, LEFT, A_BY_ROWS>(left, a, row, t * DEPTH, in_a, rank, barrier);
+          fetch<ACROSS, RIGHT, !B_BY_ROWS>(left + Place::A, b, column, t * DEPTH, in_b, rank, barrier);
           if (++stage == STAGES) stage = 0, parity ^= 1;
         }
       }
@@ -206,6 +206,7 @@ matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMa
     __syncwarp();
   } else {
     if constexpr (WARPGROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    if constexpr (WARPGROUPS == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 152;");
     int group = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, turn = 0;
     while (pieces.take(work)) {
       float sums[EIGHTS][4];
@@ -233,7 +234,8 @@ matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMa
         add_others(sums, parts + place * (EIGHTS * 128), flags + place, group);
       }
       int3 tile = find_tile(pieces.tile, work.tiles_down, work.tiles_across, work.high);
-      int row = (tile.x * CLUSTER + rank) * DOWN + group * 64, column = tile.y * ACROSS;
+      int row = (tile.x * RIGHT + (BESIDE ? 0 : rank)) * DOWN + group * 64;
+      int column = (tile.y * LEFT + (BESIDE ? rank : 0)) * ACROSS;
       unsigned int places = base + Place::RESULTS + group * 2 * BOX;
       if constexpr (TURNED)
         store_turned<T>(sums, c, row, column, tile.z, places, turn, group);
@@ -245,18 +247,19 @@ matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMa
   join_cluster<CLUSTER>();
 }
 
-// Few rows: a cluster has 64 x ACROSS of C, each of its blocks SPLIT-th of the depth, so that all SMs have some of B to
-// fetch. What they made is added through the shared memory of the cluster, a block ACROSS / SPLIT columns of it.
-template <typename T, int ACROSS, int STAGES, int SPLIT, bool A_BY_ROWS, bool B_BY_ROWS>
+// Few rows or columns: a cluster has 64 x ACROSS of C, each of its blocks SPLIT-th of the depth, so that all SMs have
+// something to fetch. What they made is added through the shared memory of the cluster, where it lies as C does.
+template <typename T, int ACROSS, int STAGES, int SPLIT, bool A_BY_ROWS, bool B_BY_ROWS, bool TURNED>
 __global__ void __cluster_dims__(SPLIT, 1, 1) __launch_bounds__(160)
 matmul_split(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, T* __restrict__ c, int m, int n,
              int64 c_step, int64 c_apart, int steps, int tiles_down, int tiles_across, int a_step, int b_step) {
-  constexpr int A = BOX, STAGE = A + ACROSS * LINE, WIDTH = ACROSS + 8;
-  static_assert(64 * WIDTH * 4 <= STAGES * STAGE);
+  constexpr int A = BOX, STAGE = A + (B_BY_ROWS ? (ACROSS + 63) / 64 * 64 : ACROSS) * LINE;
+  constexpr int LINES = TURNED ? ACROSS : 64, ALONG = TURNED ? 64 : ACROSS, WIDTH = ALONG + (TURNED ? 4 : 8);
+  static_assert(LINES * WIDTH * 4 <= STAGES * STAGE && LINES * ALONG / 4 % SPLIT == 0);
   extern __shared__ __align__(1024) unsigned char memory[];
   unsigned int base = (address_of(memory) + 1023) & ~1023u;
   unsigned int full = base + STAGES * STAGE, empty = full + 8 * STAGES;
-  int rank = rank_in_cluster(), tile = blockIdx.x / SPLIT;
+  int rank = SPLIT > 1 ? rank_in_cluster() : 0, tile = blockIdx.x / SPLIT;
   int matrix = tile / (tiles_down * tiles_across), row = tile / tiles_across % tiles_down * 64;
   int column = tile % tiles_across * ACROSS, in_a = matrix * a_step, in_b = matrix * b_step;
   int from = (int)((int64)steps * rank / SPLIT), to = (int)((int64)steps * (rank + 1) / SPLIT);
@@ -277,8 +280,8 @@ matmul_split(const __grid_constant__ TensorMap a, const __grid_constant__ Tensor
       unsigned int left = base + stage * STAGE, barrier = full + 8 * stage;
       wait_for(empty + 8 * stage, parity ^ 1);
       expect_bytes(barrier, STAGE);
-      fetch_b<ACROSS, 1, B_BY_ROWS>(left + A, b, column, t * DEPTH, in_b, 0, barrier);
-      fetch_a<64, A_BY_ROWS>(left, a, row, t * DEPTH, in_a, barrier);
+      fetch<64, 1, A_BY_ROWS>(left, a, row, t * DEPTH, in_a, 0, barrier);
+      fetch<ACROSS, 1, !B_BY_ROWS>(left + A, b, column, t * DEPTH, in_b, 0, barrier);
       if (++stage == STAGES) stage = 0, parity ^= 1;
     }
   } else if (threadIdx.x < 128) {
@@ -294,26 +297,34 @@ matmul_split(const __grid_constant__ TensorMap a, const __grid_constant__ Tensor
     hold(sums);
     // The last stages may still be read by other warps' products.
     join_warpgroup(1);
-    unsigned int mine = base + ((warp * 16 + lane / 4) * WIDTH + lane % 4 * 2) * 4;
+    int mine = warp * 16 + lane / 4, first = lane % 4 * 2;
+    unsigned int at = base + (TURNED ? first * WIDTH + mine : mine * WIDTH + first) * 4;
 #pragma unroll
     for (int i = 0; i < ACROSS / 8; ++i) {
-      store_pair(mine + 32 * i, sums[i][0], sums[i][1]);
-      store_pair(mine + 32 * i + 8 * WIDTH * 4, sums[i][2], sums[i][3]);
+      if constexpr (TURNED) {
+        unsigned int next = at + 8 * i * WIDTH * 4;
+        store_one(next, sums[i][0]), store_one(next + WIDTH * 4, sums[i][1]);
+        store_one(next + 32, sums[i][2]), store_one(next + WIDTH * 4 + 32, sums[i][3]);
+      } else {
+        store_pair(at + 32 * i, sums[i][0], sums[i][1]);
+        store_pair(at + 32 * i + 8 * WIDTH * 4, sums[i][2], sums[i][3]);
+      }
     }
   }
   __syncwarp();
   share_with_cluster();
-  constexpr int QUARTERS = ACROSS / SPLIT / 4;
-  for (int number = threadIdx.x; number < 64 * QUARTERS; number += 160) {
-    int line = number / QUARTERS, x = rank * (ACROSS / SPLIT) + number % QUARTERS * 4;
-    if (row + line >= m || column + x >= n) continue;
+  constexpr int QUARTERS = ALONG / 4, SHARE = LINES * QUARTERS / SPLIT;
+  for (int number = rank * SHARE + threadIdx.x; number < (rank + 1) * SHARE; number += 160) {
+    int line = number / QUARTERS, x = number % QUARTERS * 4;
+    int down = TURNED ? column + line : row + line, across = TURNED ? row + x : column + x;
+    if (down >= m || across >= n) continue;
     float4 sum = make_float4(0, 0, 0, 0);
 #pragma unroll
     for (int block = 0; block < SPLIT; ++block) {
       float4 part = load_from(base + (line * WIDTH + x) * 4, block);
       sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
     }
-    T* at = c + matrix * c_apart + (row + line) * c_step + column + x;
+    T* at = c + matrix * c_apart + down * c_step + across;
     *reinterpret_cast<uint2*>(at) = make_uint2(pair<T>(sum.x, sum.y), pair<T>(sum.z, sum.w));
   }
   join_cluster<SPLIT>();
