@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +26,7 @@ def take(array: DeviceArray, number: int, apart: int) -> Array:
     """A matrix of a batch, as it lies in this process's memory."""
     held = array.operand
     begin, end = find_span(held)
-    memory = (ctypes.c_char * (end - begin)).from_address(begin + 2 * number * apart)
+    memory = memoryview((ctypes.c_char * (end - begin)).from_address(begin + 2 * number * apart)).cast("B")
     return np.ndarray(held.shape, np.int16, memory, held.address - begin, held.strides_bytes)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from sectorwise import kernels
 from sectorwise.errors import ArgumentError
-from sectorwise.kernels import launching, products, repeats
+from sectorwise.kernels import gemv_plans, launching, products, repeats
 from sectorwise.verify.driver import Driver
 from tests.kernels.devices import TensorLike
 from tests.kernels.test_launching import Library
@@ -32,7 +32,6 @@ class Tensor(TensorLike):
 class Torch(types.ModuleType):
     """As much of PyTorch as is asked for an array."""
 
-    Tensor = Tensor
     bfloat16 = "bfloat16"
 
     @staticmethod
@@ -50,7 +49,9 @@ def library(monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
     monkeypatch.setattr(launching, "open_library", lambda: driver)
     monkeypatch.setattr(launching, "_load", lambda *_: ctypes.c_void_p(7))
     monkeypatch.setattr(products, "count_multiprocessors", lambda _device: 132)
-    monkeypatch.setitem(sys.modules, "torch", Torch("torch"))
+    torch = Torch("torch")
+    monkeypatch.setattr(torch, "Tensor", Tensor, raising=False)
+    monkeypatch.setitem(sys.modules, "torch", torch)
     kept = (launching.read_capability, launching._retain)  # noqa: SLF001 - what is kept of a device
     for each in kept:
         each.cache_clear()
@@ -69,7 +70,7 @@ def tensor(*shape: int) -> Tensor:
 def count_plans(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Notes what is planned from here on."""
     planned: list[object] = []
-    plan = products.plan_product
+    plan = gemv_plans.plan_product
 
     def note(*given: Any) -> Any:  # noqa: ANN401 - as the planner
         planned.append(given[0])

@@ -1,4 +1,4 @@
-"""Turns a call that was made before, with the same arrays on the same stream, into its launch again, in microseconds."""
+"""Turns a call that was made before, with the same arrays on the same stream, into its launch again."""
 
 from __future__ import annotations
 
@@ -95,8 +95,12 @@ def _name(array: object) -> tuple[object, ...] | None:
     if torch is not None and isinstance(array, getattr(torch, "Tensor", ())):
         return _name_tensor(array)
     if cupy is not None and isinstance(array, getattr(cupy, "ndarray", ())):
-        return array.data.ptr, array.shape, array.strides, array.dtype, array.data.device_id
+        return _name_ndarray(array)
     return None
+
+
+def _name_ndarray(array: Any) -> tuple[object, ...]:  # noqa: ANN401 - an array of CuPy
+    return array.data.ptr, array.shape, array.strides, array.dtype, array.data.device_id
 
 
 def _name_tensor(tensor: Any) -> tuple[object, ...] | None:  # noqa: ANN401 - a tensor

@@ -15,13 +15,13 @@ from sectorwise.kernels.plan import (
     Pointer,
     Scratch,
     TensorMap,
-    divide_up,
 )
 from sectorwise.kernels.warpgroup_tiles import BAND, DEPTH, ITEM_BYTES, LINE, Sizes, Tile, choose_tile, share_work
 
 if TYPE_CHECKING:
     from sectorwise.kernels.arrays import DeviceArray
     from sectorwise.kernels.batches import Batch
+    from sectorwise.kernels.plan import Argument
 
 CAPABILITY: Final = (9, 0)
 """wgmma is of this one alone (PTX ISA, sm_90a)."""
@@ -108,7 +108,7 @@ def plan_tile(a: Matrices, b: Matrices, c: Matrices, sizes: Sizes, tile: Tile, m
     if tile.split:
         kernel = f"matmul_split<{C_TYPES[a.first.dtype]}, {spelled}, {orders}>"
         blocks, threads = work.whole * tile.cluster, 160
-        rest = (
+        rest: tuple[Argument, ...] = (
             *(Pointer("c"), Number(sizes.m, 4), Number(sizes.n, 4), Number(c.lines.step), Number(c.apart)),
             *(Number(number, 4) for number in (sizes.steps, down, across, *together)),
         )

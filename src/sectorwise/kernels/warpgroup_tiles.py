@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sectorwise.kernels.plan import divide_up
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 DEPTH: Final = 64
 LINE: Final = 64
@@ -152,7 +154,7 @@ def list_tiles(sizes: Sizes) -> Iterator[Tile]:
         step = LINE if by_rows or not turned else 16
         for across in range(step, min(256, divide_up(columns, step) * step) + 1, step):
             for down in (64, 128, 192):
-                if down > 64 and rows <= down - 64 or down * across > 192 * 192:
+                if (down > 64 and rows <= down - 64) or down * across > 192 * 192:
                     continue
                 for cluster, beside in ((1, False), (2, False), (2, True)):
                     for shared in (False, True):
@@ -175,13 +177,18 @@ def estimate_ns(tile: Tile, sizes: Sizes, multiprocessors: int) -> float:
     if tile.split:
         blocks = work.whole * tile.cluster
         rounds = divide_up(work.whole * tile.cluster, 2 * multiprocessors)
-        busy = rounds * (divide_up(sizes.steps, tile.cluster) * step * min(2, divide_up(blocks, multiprocessors)) + results * _RESULT_NS)
+        busy = rounds * (
+            divide_up(sizes.steps, tile.cluster) * step * min(2, divide_up(blocks, multiprocessors))
+            + results * _RESULT_NS
+        )
         busy += _SPLIT_NS
     else:
         around = _ROUND_NS + results * _RESULT_NS
         busy = divide_up(work.whole, work.clusters) * (sizes.steps * step + around)
         if work.share + work.more:
             hops = max(1, divide_up(sizes.steps, max(work.share, 1)) - 1)
-            busy += (work.share + (work.more > 0)) * step + around + results * _HAND_NS * (1 + hops) / 2 + _HOP_NS * hops
+            busy += (
+                (work.share + (work.more > 0)) * step + around + results * _HAND_NS * (1 + hops) / 2 + _HOP_NS * hops
+            )
     moved = 2 * sizes.count * (sizes.m * sizes.k + sizes.k * sizes.n + sizes.m * sizes.n)
     return _LAUNCH_NS + max(busy, moved / _DRAM_BYTES_A_NS)
