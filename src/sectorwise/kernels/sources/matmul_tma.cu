@@ -55,6 +55,7 @@ template <int EXTENT, int CLUSTER, bool DEPTH_IN_LINES>
 __device__ void fetch(unsigned int to, const TensorMap& map, int at, int depth, int matrix, int rank,
                       unsigned int barrier) {
   constexpr int SHARE = EXTENT / CLUSTER;
+  if constexpr (CLUSTER == 1) rank = 0;
   int from = rank * SHARE;
   if constexpr (DEPTH_IN_LINES)
     fetch_box_for_all<CLUSTER>(to + from * LINE, map, depth, at + from, matrix, barrier);
