@@ -2,7 +2,9 @@
 
 Sums are in float32; the result has the type of `x`. On tensor cores weights are read once for 16 inputs. A launch is
 put on the current stream of the array's framework, or on `stream`; with `out` nothing is allocated, and a call may be
-captured into a CUDA graph once its kernel has run before. `tests/kernels` holds the kernels to what is said of them.
+captured into a CUDA graph once its kernel has run before. `matmul` alone may hand sums on from block to block, through
+17 MiB that a stream, or a graph, keeps from its first such launch on. `tests/kernels` holds the kernels to what is said
+of them. A call that is made again with the same arrays is launched without being planned again.
 
 A product may be resident before what is ahead on the stream has ended, and waits for that. `weights_ready` says that
 nothing ahead on the stream writes weights or scales: then it reads weights before it waits.
@@ -176,15 +178,21 @@ def pack_int4(weights: object, out: object | None = None, *, stream: int | None 
 
 
 def matmul(a: object, b: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401
-    """The product of matrices A [m, k] and B [k, n], both bfloat16 or both float16; either may lie by columns.
+    """The product of matrices A [..., m, k] and B [..., k, n], both bfloat16 or both float16, which may lie by columns.
+
+    Leading axes are stretched to each other as NumPy has it; products of a batch are one launch, where one step leads
+    from matrix to matrix.
 
     Plan, compute capability 9.0: wgmma fed by TMA. Two blocks, each with 128 x 256 of the result at a time, fetch B
     together: a byte from L2 is used in 128 operations, where the ridge is 113; four stages of 64 of the depth, 192 KiB
-    in flight an SM; the next tile is fetched while the last one is stored. Fewer rows or columns: smaller tiles, and
-    blocks that share the depth. Else, and where a line begins at no multiple of 16 bytes: 128 x 128 a block (64 x 128
-    where such are fewer than SMs), three stages by asynchronous copies of 16 bytes, 16 sectors a request of 16 ideal;
-    ldmatrix from pieces at swizzled columns, 4 wavefronts of 4 ideal; mma.sync, 64 operations a byte. Eight tiles below
-    each other share what is read. What has no whole pieces of 16 bytes goes through a plain tile of 16 x 16.
+    in flight an SM; the next tile is fetched while the last one is stored. Tiles that fill no round of SMs are shared
+    along the depth by all, where that is worth handing sums on through the L2. Fewer rows or columns: tiles of the
+    product or of the turned product, 64 to 192 x 16 to 256, blocks that share A or B, or the depth. Which, is what
+    takes least by the steps, bytes and rounds of each (`warpgroup_tiles`). Else, and where a line begins at no multiple
+    of 16 bytes: 128 x 128 a block (64 x 128 where such are fewer than SMs), three stages by asynchronous copies of 16
+    bytes, 16 sectors a request of 16 ideal; ldmatrix from pieces at swizzled columns, 4 wavefronts of 4 ideal;
+    mma.sync, 64 operations a byte. Eight tiles below each other share what is read. What has no whole pieces of 16
+    bytes goes through a plain tile of 16 x 16.
 
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
