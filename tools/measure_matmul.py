@@ -3,7 +3,7 @@
     python tools/measure_matmul.py -o benchmarks/kernels/matmul-h200.json
 
 A row is a CUDA graph of launches that go through copies of the operands, together at least 256 MiB, replayed in turns
-with one of launches that do not overlap and one of the peer; medians. Peers are torch.matmul, and torch.bmm for batches.
+with one of launches that do not overlap and one of the peer; medians. Peers are torch.matmul, for batches torch.bmm.
 """
 
 from __future__ import annotations

@@ -74,15 +74,6 @@ FAMILIES = {
         *("matmul_tensor<bf16, 64, true, true>", "matmul_tensor<f16, 64, false, false>", "matmul_any<bf16>"),
         *("matmul_tensor<bf16, 128, true, false>", "matmul_tensor<bf16, 64, false, true>"),
     ),
-    "matmul_tma.cu": tuple(
-        f"{kernel}, {order}>"
-        for kernel in (
-            "matmul_tma<bf16, 128, 256, 4, 2",
-            "matmul_tma<bf16, 128, 192, 4, 2",
-            "matmul_split<bf16, 64, 6, 4",
-        )
-        for order in ("true, true", "false, false")
-    ),
     "records.cu": tuple(
         f"{kernel}<{item}, {fields}, {move}>"
         for kernel in ("records_to_arrays", "arrays_to_records")

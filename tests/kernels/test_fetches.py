@@ -45,7 +45,8 @@ def swizzle(lines: npt.NDArray[np.uint16]) -> npt.NDArray[np.uint16]:
     """Lines of 64 elements, each piece of eight at a place that is exclusive-ored with its line."""
     pieces = lines.reshape(-1, 8, 8)
     numbers = np.arange(pieces.shape[0])[:, None]
-    return pieces[numbers, np.arange(8)[None, :] ^ numbers % 8].reshape(-1, 64)
+    turned: npt.NDArray[np.uint16] = pieces[numbers, np.arange(8)[None, :] ^ numbers % 8]
+    return turned.reshape(-1, 64)
 
 
 def take(matrix: int, line: int, lines: int, along: int) -> npt.NDArray[np.uint16]:

@@ -66,6 +66,22 @@ def test_views_with_gaps_into_a_view_with_gaps() -> None:
     compare(result, read(a[3:73, 8:88], "bf16"), read(b[:80, 16:88], "bf16").T, "bf16")
 
 
+@pytest.mark.parametrize(("columns", "kernel"), [(40, "matmul_tensor<bf16, 64, true, true>"), (19, "matmul_any<bf16>")])
+def test_batches(columns: int, kernel: str) -> None:
+    a, b, c = draw((3, 24, 72), "bf16", 1), draw((72, columns), "bf16", 2), np.zeros((3, 48, columns), np.uint16)
+    memories, offsets, arrays = {"a": a, "b": b, "c": c}, {}, []
+    for name, view in (("a", a[0]), ("b", b), ("c", c[0, ::2])):
+        array, offsets[name] = hold(name, view, memories[name], "bf16")
+        arrays.append(array)
+    batch = Batch(arrays[0], arrays[1], arrays[2], 3, (24 * 72, 0, 48 * columns))
+    plan = plan_matmul(batch, 132, (8, 0))
+    assert plan.kernel == kernel
+    left = run_plan(plan, memories, offsets)["c"].view(np.uint16).reshape(c.shape)
+    assert not left[:, 1::2].any()
+    for number in range(3):
+        compare(read(left[number, ::2], "bf16"), read(a[number], "bf16"), read(b, "bf16").T, "bf16")
+
+
 def test_which_tile_for_which_shape() -> None:
     def lay(name: str, rows: int, columns: int) -> DeviceArray:
         return DeviceArray(name, Operand(0, (rows, columns), (2 * columns, 2), 2), "bf16", 0, read_only=False)

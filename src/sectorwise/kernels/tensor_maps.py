@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from sectorwise.kernels.plan import TensorMap
     from sectorwise.verify.driver import Driver
 
-WIDE = False
 MAP_BYTES: Final = 128
 _ALIGNMENT: Final = 64
 """Both of cuda.h's CUtensorMap."""
@@ -26,7 +25,6 @@ def encode_map(driver: Driver, described: TensorMap, address: int) -> bytes:
     Raises:
         DeviceRunError: the driver refuses it.
     """
-    wide = all(place % 256 == 0 for place in (address, *described.steps_bytes)) and WIDE
     memory = ctypes.create_string_buffer(MAP_BYTES + _ALIGNMENT)
     begin = -ctypes.addressof(memory) % _ALIGNMENT
     call(
@@ -40,6 +38,6 @@ def encode_map(driver: Driver, described: TensorMap, address: int) -> bytes:
         (ctypes.c_uint64 * 2)(*described.steps_bytes),
         (ctypes.c_uint32 * 3)(*described.box, 1),
         (ctypes.c_uint32 * 3)(1, 1, 1),
-        *(_NO_INTERLEAVE, _SWIZZLE_128B, 3 if wide else _PROMOTE_128B, _ZEROS_OUTSIDE),
+        *(_NO_INTERLEAVE, _SWIZZLE_128B, _PROMOTE_128B, _ZEROS_OUTSIDE),
     )
     return memory.raw[begin : begin + MAP_BYTES]

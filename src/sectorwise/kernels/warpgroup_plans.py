@@ -103,7 +103,7 @@ def plan_tile(a: Matrices, b: Matrices, c: Matrices, sizes: Sizes, tile: Tile, m
     )
     together = (int(a.apart > 0), int(b.apart > 0))
     orders = ", ".join(str(flag).lower() for flag in (a.lines.by_rows, b.lines.by_rows, tile.turned))
-    spelled = f"{tile.across}, {tile.stages(sizes)}, {tile.cluster}"
+    spelled = f"{tile.across}, {tile.stages(sizes, one=work.one)}, {tile.cluster}"
     down, across = work.tiles_down, work.tiles_across
     if tile.split:
         kernel = f"matmul_split<{C_TYPES[a.first.dtype]}, {spelled}, {orders}>"
@@ -114,7 +114,9 @@ def plan_tile(a: Matrices, b: Matrices, c: Matrices, sizes: Sizes, tile: Tile, m
         )
     else:
         beside = str(tile.beside).lower()
-        kernel = f"matmul_tma<{C_TYPES[a.first.dtype]}, {tile.down}, {spelled}, {beside}, {orders}>"
+        kernel = (
+            f"matmul_tma<{C_TYPES[a.first.dtype]}, {tile.down}, {spelled}, {beside}, {orders}, {str(work.one).lower()}>"
+        )
         blocks, threads = work.clusters * tile.cluster, 2 * tile.down + 128
         numbers = (sizes.steps, down, across, BAND, work.whole, work.share, work.more, *together)
         rest = (
@@ -127,7 +129,7 @@ def plan_tile(a: Matrices, b: Matrices, c: Matrices, sizes: Sizes, tile: Tile, m
         (blocks, 1, 1),
         (threads, 1, 1),
         (*maps, *rest),
-        tile.shared_bytes(sizes),
+        tile.shared_bytes(sizes, one=work.one),
         specific=True,
         overlaps=True,
     )

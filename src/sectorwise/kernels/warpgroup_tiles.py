@@ -20,9 +20,11 @@ BAND: Final = 8
 """Tiles that clusters go down before they go across."""
 
 _MOST_SHARED_BYTES: Final = 227 << 10
-"""Of a block (CUDA programming guide, compute capabilities)."""
+_HALF_SHARED_BYTES: Final = 113 << 10
+"""Of a block alone on its SM, and of each of two: an SM has 228 KiB, a block takes one more than it asks for (CUDA
+programming guide, compute capabilities)."""
 
-_MOST_STAGES: Final = 12
+_MOST_STAGES: Final = 16
 _BARRIER_BYTES: Final = 16
 """Two barriers a stage."""
 
@@ -30,16 +32,18 @@ _SLACK_BYTES: Final = 1024
 """A swizzled tile begins at a multiple of so much."""
 
 
-_CYCLES_A_NS: Final = 1.4
-_L2_BYTES_A_NS: Final = 84.0
-_STEP_NS: Final = 196.0
-_ROUND_NS: Final = 890.0
-_RESULT_NS: Final = 0.0092
-_HAND_NS: Final = 0.168
-_HOP_NS: Final = 300.0
-_SPLIT_NS: Final = 250.0
-_LAUNCH_NS: Final = 2600.0
-_DRAM_BYTES_A_NS: Final = 3900.0
+_CYCLES_A_NS: Final = 1.415
+_READ_BYTES_A_NS: Final = 92.0
+_TAKEN_BYTES_A_NS: Final = 116.0
+_STEP_NS: Final = 169.0
+_LAUNCH_NS: Final = 1260.0
+_TILE_NS: Final = 574.0
+_RESULT_NS: Final = 0.0425
+_SPLIT_NS: Final = 828.0
+_HAND_NS: Final = 0.167
+_HOP_NS: Final = 446.0
+_DRAM_BYTES_A_NS: Final = 3840.0
+_SHARPNESS: Final = 4.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,18 +99,22 @@ class Tile:
         across = divide_up(self.across, LINE) * LINE if self.right_by_rows(sizes) else self.across
         return (self.down + across) * DEPTH * ITEM_BYTES
 
-    def stages(self, sizes: Sizes) -> int:
-        """Stages that are fetched ahead: as many as there is room for."""
-        room = (_MOST_SHARED_BYTES - _SLACK_BYTES - self._result_bytes()) // (2 if self.split else 1)
+    def stages(self, sizes: Sizes, *, one: bool) -> int:
+        """Stages that are fetched ahead: as many as there is room for, where no block has more than `one` tile or not.
+
+        Of blocks that share the depth an SM has room for two.
+        """
+        most = _HALF_SHARED_BYTES if self.split else _MOST_SHARED_BYTES
+        room = most - _SLACK_BYTES - self._result_bytes(one)
         return min(_MOST_STAGES, room // (self.stage_bytes(sizes) + _BARRIER_BYTES))
 
-    def shared_bytes(self, sizes: Sizes) -> int:
+    def shared_bytes(self, sizes: Sizes, *, one: bool) -> int:
         """Dynamic shared memory of a block."""
-        stages = self.stages(sizes) * (self.stage_bytes(sizes) + _BARRIER_BYTES)
-        return stages + self._result_bytes() + _SLACK_BYTES
+        stages = self.stages(sizes, one=one) * (self.stage_bytes(sizes) + _BARRIER_BYTES)
+        return stages + self._result_bytes(one) + _SLACK_BYTES
 
-    def _result_bytes(self) -> int:
-        return 0 if self.split else 2 * self.down * LINE * ITEM_BYTES
+    def _result_bytes(self, one: bool) -> int:  # noqa: FBT001 - as its callers have it
+        return 0 if self.split or one else 2 * self.down * LINE * ITEM_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +130,11 @@ class Work:
     clusters: int
     share: int
     more: int
+
+    @property
+    def one(self) -> bool:
+        """Whether no block has more than one tile."""
+        return self.share + self.more == 0 and self.whole <= self.clusters
 
 
 def share_work(tile: Tile, sizes: Sizes, multiprocessors: int) -> Work:
@@ -153,8 +166,8 @@ def list_tiles(sizes: Sizes) -> Iterator[Tile]:
                 yield Tile(64, across, cluster, turned=turned, split=True)
         step = LINE if by_rows or not turned else 16
         for across in range(step, min(256, divide_up(columns, step) * step) + 1, step):
-            for down in (64, 128, 192):
-                if (down > 64 and rows <= down - 64) or down * across > 192 * 192:
+            for down in (64, 128):
+                if rows <= down - 64:
                     continue
                 for cluster, beside in ((1, False), (2, False), (2, True)):
                     for shared in (False, True):
@@ -170,25 +183,36 @@ def choose_tile(sizes: Sizes, multiprocessors: int) -> Tile:
 
 def estimate_ns(tile: Tile, sizes: Sizes, multiprocessors: int) -> float:
     """Nanoseconds of products: rounds of tiles, whose steps are as fast as an SM multiplies and fetches."""
-    work, (left, right) = share_work(tile, sizes, multiprocessors), tile.shares
-    multiply = tile.down / 64 * 4 * max(tile.across / 2, (64 + tile.across) / 4) / _CYCLES_A_NS
-    step = max(multiply, (tile.down / left + tile.across / right) * 128 / _L2_BYTES_A_NS, _STEP_NS)
-    results = tile.down * tile.across
+    work = share_work(tile, sizes, multiprocessors)
+    blocks = work.whole * tile.cluster
+    beside = min(2, divide_up(blocks, multiprocessors)) if tile.split else 1
+    step = _estimate_step_ns(tile, beside)
+    around = _TILE_NS + tile.down * tile.across * _RESULT_NS
     if tile.split:
-        blocks = work.whole * tile.cluster
-        rounds = divide_up(work.whole * tile.cluster, 2 * multiprocessors)
-        busy = rounds * (
-            divide_up(sizes.steps, tile.cluster) * step * min(2, divide_up(blocks, multiprocessors))
-            + results * _RESULT_NS
-        )
-        busy += _SPLIT_NS
+        rounds, steps = divide_up(blocks, beside * multiprocessors), divide_up(sizes.steps, tile.cluster)
+        busy = rounds * (steps * step + around + (_SPLIT_NS if tile.cluster > 1 else 0))
     else:
-        around = _ROUND_NS + results * _RESULT_NS
         busy = divide_up(work.whole, work.clusters) * (sizes.steps * step + around)
         if work.share + work.more:
             hops = max(1, divide_up(sizes.steps, max(work.share, 1)) - 1)
-            busy += (
-                (work.share + (work.more > 0)) * step + around + results * _HAND_NS * (1 + hops) / 2 + _HOP_NS * hops
-            )
-    moved = 2 * sizes.count * (sizes.m * sizes.k + sizes.k * sizes.n + sizes.m * sizes.n)
-    return _LAUNCH_NS + max(busy, moved / _DRAM_BYTES_A_NS)
+            handed = tile.down * tile.across * _HAND_NS * (1 + hops) / 2 + _HOP_NS * hops
+            busy += (work.share + (work.more > 0)) * step + around + handed
+    moved = sizes.count * ITEM_BYTES * (sizes.m * sizes.k + sizes.k * sizes.n + sizes.m * sizes.n)
+    return _LAUNCH_NS + _overlap(busy, moved / _DRAM_BYTES_A_NS)
+
+
+def _estimate_step_ns(tile: Tile, beside: int) -> float:
+    """Nanoseconds of a step of tiles of so many blocks beside each other on an SM."""
+    left, right = tile.shares
+    # Of 64 rows: 16 of the depth take half a cycle a column, and to read 32 bytes of each line at 128 a cycle.
+    cycles = tile.down / 64 * (DEPTH / 16) * max(tile.across / 2, (64 + tile.across) / 4)
+    read = (tile.down / left + tile.across / right) * DEPTH * ITEM_BYTES
+    taken = (tile.down + tile.across) * DEPTH * ITEM_BYTES
+    share = beside / _CYCLES_A_NS, beside / _READ_BYTES_A_NS, beside / _TAKEN_BYTES_A_NS
+    return _overlap(cycles * share[0], read * share[1], taken * share[2], _STEP_NS)
+
+
+def _overlap(*times: float) -> float:
+    """What things take that run at once: as long as the longest, and more where others take nearly as long."""
+    longest = max(times)
+    return float(longest * sum((time / longest) ** _SHARPNESS for time in times) ** (1 / _SHARPNESS))

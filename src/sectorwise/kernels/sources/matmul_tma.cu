@@ -7,9 +7,13 @@ constexpr int BOX = 64 * LINE;         // bytes of 64 lines
 // Lines of a box of the result: all of 64 columns, or the part of them that ACROSS has whole ones of.
 template <int ACROSS> constexpr int RESULT_LINES = ACROSS % 64 == 0 ? 64 : ACROSS % 32 == 0 ? 32 : 16;
 
-template <int DOWN, int ACROSS, int STAGES, bool B_BY_ROWS> struct Memory {
+// Shared memory: stages, two boxes of results a warpgroup, barriers. Where a block has no more than ONE tile, results take
+// the place of that warpgroup's part of A.
+template <int DOWN, int ACROSS, int STAGES, bool B_BY_ROWS, bool ONE> struct Memory {
   static constexpr int A = DOWN * LINE, B = (B_BY_ROWS ? (ACROSS + 63) / 64 * 64 : ACROSS) * LINE, STAGE = A + B;
-  static constexpr int RESULTS = STAGES * STAGE, BARRIERS = RESULTS + DOWN / 64 * 2 * BOX;
+  static constexpr int RESULTS = ONE ? 0 : STAGES * STAGE, GROUP = ONE ? BOX : 2 * BOX, NEXT = ONE ? STAGE : BOX;
+  static constexpr int BARRIERS = STAGES * STAGE + (ONE ? 0 : DOWN / 64 * 2 * BOX);
+  static_assert(!ONE || (ACROSS + 63) / 64 <= STAGES);
 };
 
 // How the work is shared: `whole` tiles of all go whole to a cluster, one after the other. The steps of the others are
@@ -82,48 +86,55 @@ __device__ void multiply_stage(float (&sums)[EIGHTS][4], unsigned int left, unsi
   commit_products();
 }
 
-// A warpgroup's 64 rows of a tile, a box of 64 columns after the other, through one of two places in shared memory:
-// `turn` says which is next. A piece of 16 bytes stands at a column that is exclusive-ored with its line, as the map
-// has it.
-template <typename T, int EIGHTS>
+// Wait until the next place for results is free: the one of two that all but the last store have read, or the first of
+// many that all products have read.
+template <bool ONE> __device__ void await_place(int box, int group) {
+  if (ONE && box) return;
+  if (!ONE && threadIdx.x % 128 == 0) await_reads<1>();
+  join_warpgroup(1 + group);
+}
+__device__ void turn_place(int& turn, bool one) { turn = one ? turn + 1 : turn ^ 1; }
+
+// A warpgroup's 64 rows of a tile, a box of 64 columns after the other, through places in shared memory, NEXT bytes
+// apart: `turn` says which is next. A piece of 16 bytes stands at a column that is exclusive-ored with its line, as the
+// map has it.
+template <typename T, int NEXT, bool ONE, int EIGHTS>
 __device__ void store_tile(float (&sums)[EIGHTS][4], const TensorMap& c, int row, int column, int matrix,
                            unsigned int places, int& turn, int group) {
   static_assert(EIGHTS % 8 == 0);
   int lane = threadIdx.x % 32, line = threadIdx.x / 32 % 4 * 16 + lane % 16;
 #pragma unroll
   for (int box = 0; box < EIGHTS / 8; ++box) {
-    if (threadIdx.x % 128 == 0) await_reads<1>();
-    join_warpgroup(1 + group);
+    await_place<ONE>(box, group);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       float(&low)[4] = sums[8 * box + 2 * i], (&up)[4] = sums[8 * box + 2 * i + 1];
-      store_four(places + turn * BOX + line * LINE + ((2 * i + lane / 16) ^ line % 8) * 16, pair<T>(low[0], low[1]),
+      store_four(places + turn * NEXT + line * LINE + ((2 * i + lane / 16) ^ line % 8) * 16, pair<T>(low[0], low[1]),
                  pair<T>(low[2], low[3]), pair<T>(up[0], up[1]), pair<T>(up[2], up[3]));
     }
     publish();
     join_warpgroup(1 + group);
     if (threadIdx.x % 128 == 0) {
-      store_box(c, column + 64 * box, row, matrix, places + turn * BOX);
+      store_box(c, column + 64 * box, row, matrix, places + turn * NEXT);
       commit_stores();
     }
-    turn ^= 1;
+    turn_place(turn, ONE);
   }
 }
 
 // The same where C lies by columns: a line of a box has 64 rows of one column.
-template <typename T, int EIGHTS>
+template <typename T, int NEXT, bool ONE, int EIGHTS>
 __device__ void store_turned(float (&sums)[EIGHTS][4], const TensorMap& c, int row, int column, int matrix,
                              unsigned int places, int& turn, int group) {
   constexpr int LINES = RESULT_LINES<8 * EIGHTS>;
   int lane = threadIdx.x % 32, line = lane / 16 * 8 + lane % 8, piece = threadIdx.x / 32 % 4 * 2 + lane / 8 % 2;
 #pragma unroll
   for (int from = 0; from < EIGHTS; from += 8) {
-    if (threadIdx.x % 128 == 0) await_reads<1>();
-    join_warpgroup(1 + group);
+    await_place<ONE>(from, group);
 #pragma unroll
     for (int i = 0; i < 4 && from + 2 * i < EIGHTS; ++i) {
       float(&low)[4] = sums[from + 2 * i], (&up)[4] = sums[from + 2 * i + 1];
-      store_four_turned(places + turn * BOX + (16 * i + line) * LINE + (piece ^ line % 8) * 16,
+      store_four_turned(places + turn * NEXT + (16 * i + line) * LINE + (piece ^ line % 8) * 16,
                         pair<T>(low[0], low[1]), pair<T>(low[2], low[3]), pair<T>(up[0], up[1]),
                         pair<T>(up[2], up[3]));
     }
@@ -132,10 +143,10 @@ __device__ void store_turned(float (&sums)[EIGHTS][4], const TensorMap& c, int r
     if (threadIdx.x % 128 == 0) {
 #pragma unroll
       for (int i = 0; i < 64 && 8 * from + i < 8 * EIGHTS; i += LINES)
-        store_box(c, row, column + 8 * from + i, matrix, places + turn * BOX + i * LINE);
+        store_box(c, row, column + 8 * from + i, matrix, places + turn * NEXT + i * LINE);
       commit_stores();
     }
-    turn ^= 1;
+    turn_place(turn, ONE);
   }
 }
 
@@ -160,14 +171,14 @@ __device__ void add_others(float (&sums)[EIGHTS][4], const float4* from, unsigne
 
 // A block has DOWN x ACROSS of C at a time, a warpgroup each 64 rows of it, one more warpgroup fetches. The blocks of a
 // cluster lie one below the other and fetch B together, or BESIDE each other and fetch A together. Where TURNED, C is given by columns. `parts` and `flags` are
-// what warpgroups hand on: a tile's sums and a word each, words 0 before and after.
+// what warpgroups hand on: a tile's sums and a word each, words 0 before and after. ONE: no block has two tiles.
 template <typename T, int DOWN, int ACROSS, int STAGES, int CLUSTER, bool BESIDE, bool A_BY_ROWS, bool B_BY_ROWS,
-          bool TURNED>
+          bool TURNED, bool ONE>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(DOWN * 2 + 128, 1)
 matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b,
            const __grid_constant__ TensorMap c, float4* __restrict__ parts, unsigned int* __restrict__ flags,
            const __grid_constant__ Work work) {
-  typedef Memory<DOWN, ACROSS, STAGES, B_BY_ROWS> Place;
+  typedef Memory<DOWN, ACROSS, STAGES, B_BY_ROWS, ONE> Place;
   constexpr int WARPGROUPS = DOWN / 64, EIGHTS = ACROSS / 8, LEFT = BESIDE ? CLUSTER : 1, RIGHT = CLUSTER / LEFT;
   extern __shared__ __align__(1024) unsigned char memory[];
   unsigned int base = (address_of(memory) + 1023) & ~1023u;
@@ -207,7 +218,6 @@ matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMa
     __syncwarp();
   } else {
     if constexpr (WARPGROUPS == 2) asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
-    if constexpr (WARPGROUPS == 3) asm volatile("setmaxnreg.inc.sync.aligned.u32 152;");
     int group = threadIdx.x / 128 - 1, lane = threadIdx.x % 32, turn = 0;
     while (pieces.take(work)) {
       float sums[EIGHTS][4];
@@ -237,11 +247,11 @@ matmul_tma(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMa
       int3 tile = find_tile(pieces.tile, work.tiles_down, work.tiles_across, work.high);
       int row = (tile.x * RIGHT + (BESIDE ? 0 : rank)) * DOWN + group * 64;
       int column = (tile.y * LEFT + (BESIDE ? rank : 0)) * ACROSS;
-      unsigned int places = base + Place::RESULTS + group * 2 * BOX;
+      unsigned int places = base + Place::RESULTS + group * Place::GROUP;
       if constexpr (TURNED)
-        store_turned<T>(sums, c, row, column, tile.z, places, turn, group);
+        store_turned<T, Place::NEXT, ONE>(sums, c, row, column, tile.z, places, turn, group);
       else
-        store_tile<T>(sums, c, row, column, tile.z, places, turn, group);
+        store_tile<T, Place::NEXT, ONE>(sums, c, row, column, tile.z, places, turn, group);
     }
     if (threadIdx.x % 128 == 0) await_reads<0>();
   }
