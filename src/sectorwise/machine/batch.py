@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sectorwise.binary.flow import Flow
     from sectorwise.binding import BoundLaunch
     from sectorwise.machine.clusters import Clusters
+    from sectorwise.machine.copy_sums import CopyCounter
     from sectorwise.machine.execution import ExecutionOptions
     from sectorwise.machine.program import Program
     from sectorwise.machine.regions import Region
@@ -43,11 +44,12 @@ def open_lengths(blocks: int) -> npt.NDArray[np.float64] | None:
 class Tally:
     """What a launch has counted so far, over all of its batches.
 
-    `origins` maps instructions to why what they wrote is not known; `limitations` are what could not be followed,
+    `origins` maps instructions to why what they wrote is not known; `limitations` are what could not be followed
+    (those among `uncomputed` are about values alone, and no count hangs on them but by what says so itself),
     `unknown_conditions` branches whose condition was not known, `regions` what depends on doubtful branches
     (`doubtful_branches`: all that was uncertain about the conditions of each). `work` counts instructions that frames
-    have run, `lengths` [blocks] those of each block's warps (NaN: none yet; None: too many to keep). `bulk` maps copies
-    of tiles and whole ranges to how many arrived, and how many sectors they moved; `products` maps products of
+    have run, `lengths` [blocks] those of each block's warps (NaN: none yet; None: too many to keep). `bulk` has
+    the sums of copies of tiles and whole ranges; `products` maps products of
     warpgroups to all that was uncertain about the way to them.
     """
 
@@ -62,13 +64,14 @@ class Tally:
     faults: FaultLog = field(default_factory=FaultLog)
     origins: dict[int, str] = field(default_factory=dict)
     limitations: dict[tuple[int, str], None] = field(default_factory=dict)
+    uncomputed: set[tuple[int, str]] = field(default_factory=set)
     unknown_conditions: set[int] = field(default_factory=set)
     flow: Flow | None = None
     regions: dict[int, Region | None] = field(default_factory=dict)
     doubtful_branches: dict[int, int] = field(default_factory=dict)
     work: int = 0
     lengths: npt.NDArray[np.float64] | None = None
-    bulk: dict[int, tuple[int, int]] = field(default_factory=dict)
+    bulk: dict[int, CopyCounter] = field(default_factory=dict)
     products: dict[int, int] = field(default_factory=dict)
 
 

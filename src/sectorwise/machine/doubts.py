@@ -97,6 +97,8 @@ def spread_doubts(tally: Tally) -> None:
             tally.counters[index].doubts |= flags
         for index in () if region is None else region.inside & tally.products.keys():
             tally.products[index] |= flags
+        for index in () if region is None else region.inside & tally.bulk.keys():
+            tally.bulk[index].doubts |= flags
 
 
 def _region_of(tally: Tally, index: int) -> Region | None:

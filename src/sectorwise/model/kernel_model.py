@@ -64,7 +64,7 @@ def model_kernel(
         barriers=needs.barriers,
         cluster_blocks=1 if needs.cluster is None else prod(needs.cluster),
     )
-    totals = sum_totals(execution.sites, int(execution.issued.sum()))
+    totals = sum_totals(execution.sites, int(execution.issued.sum()), execution.bulk)
     traffic = None
     if follow_caches:
         from sectorwise.model.traffic import estimate_traffic

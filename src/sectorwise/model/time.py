@@ -20,6 +20,7 @@ from sectorwise.model.bounds import (
     name_longest,
 )
 from sectorwise.model.concurrency import Bound, estimate_concurrency
+from sectorwise.model.copy_sites import add_copy_sites
 from sectorwise.model.latency import MEASURED_DEVICE
 from sectorwise.model.roofline import Level, draw_roofline
 from sectorwise.model.schedule import Schedule, Slot, schedule_instructions
@@ -129,6 +130,7 @@ def estimate_time(
     the SM's busiest pipe serves all resident warps; and of the shorter one, where the pipe moves data, the part that a
     scheduler with few warps cannot overlap: 1 / warps of a scheduler. The last wave is walked by itself.
     """
+    execution = add_copy_sites(bound.kernel, execution)
     device = bound.device
     pace, assumed = find_pace(device)
     if Obstacle.BLOCKS in without:

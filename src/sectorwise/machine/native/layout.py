@@ -124,7 +124,7 @@ RECENT_BITS = 6
 # `reach` points to a byte for each buffer, zero for those that it was thought not to reach. `met` is what it met that
 # CUDA leaves undefined (`encounters`); `first_*` are the warp and the addresses of the first request of all. `sum_*`
 # (`sum_cost`: sectors or passes) are of patterns that were counted where they stand: those that waste no more than
-# `most_excess`.
+# `most_excess`. `strange` is how many requests have come in a row that were like none that is remembered.
 SITE = {
     "allocation": 0,
     "number": 8,
@@ -140,14 +140,16 @@ SITE = {
     "sum_lines": 72,
     "sum_lanes": 80,
     "sum_requests": 88,
+    "strange": 96,
     "first_addresses": 128,
     "recent": 128 + LONG_ROW,
     "patterns": 128 + LONG_ROW + (4 << RECENT_BITS),
 }
 SITE_BYTES = SITE["patterns"] + (COPY_PATTERN_BYTES << PATTERN_BITS)
 
-# Kinds of patterns: each lane for itself; all lanes one after the other; one address for all active lanes.
-SCATTERED, CONSECUTIVE, ONE_PLACE = 0, 1, 2
+# Kinds of patterns: each lane for itself; all lanes one after the other; one address for all active lanes; the active
+# lanes at the places that they have among all lanes one after the other.
+SCATTERED, CONSECUTIVE, ONE_PLACE, IN_PLACE = 0, 1, 2, 3
 
 # Columns (i64) of the logs: site, how often, mask, place in the period, 32 differences; a copy has also its
 # destination's place, 32 differences and 32 sizes, and the lanes that issue it.

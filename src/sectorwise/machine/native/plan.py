@@ -14,6 +14,7 @@ from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL, STRAYED
 from sectorwise.machine.native.lazy import Buffers
 from sectorwise.machine.native.loop import ENTRY, write_loop
 from sectorwise.machine.native.routines import find_routines
+from sectorwise.machine.native.sectors import SWEEPS, write_sweep
 from sectorwise.machine.native.session import collect, measure_session, open_session
 from sectorwise.machine.native.threads import count_threads, run_shares, split_blocks
 from sectorwise.machine.native.translate import translate
@@ -78,14 +79,17 @@ def build_code(tally: Tally, plan: Plan, alike: Alike | None) -> tuple[Translati
     """Machine code; with `alike` it also watches what blocks have in common."""
     banks = {bank: len(content) for bank, content in tally.bound.banks.items()}
     translation = translate(plan.program, plan.flow, banks, plan.relevant, alike)
-    return translation, load(build(make_module(translation), plan.host, plan.host.level), (ENTRY,))
+    text = make_module(translation)
+    exports = (ENTRY, *(name for name in SWEEPS if f"@{name}(" in text))
+    return translation, load(build(text, plan.host, plan.host.level), exports)
 
 
 def make_module(translation: Translation) -> str:
     """The text of a whole module: the kernel, the loop over blocks, and the routines that these need."""
     loop = write_loop()
     needed = translation.needed | loop.emitter.needed
-    return "\n".join([find_routines(needed), translation.text, loop.text()])
+    routines = find_routines(needed)
+    return "\n".join([routines, write_sweep(routines), translation.text, loop.text()])
 
 
 def open_counters(plan: Plan, translation: Translation) -> dict[int, SiteCounter]:

@@ -97,7 +97,7 @@ def _routine(name: str) -> str:
         case [function] if function in _LIBRARY.values():
             return f"declare double @{function}(double)\n"
         case [
-            "note" | "evict" | "evict_copy" | "sectors" as family,
+            "note" | "once" | "evict" | "evict_copy" | "sectors" as family,
             *_,
         ]:
             return (write_sector_routine if family == "sectors" else write_request_routine)(name)

@@ -52,22 +52,24 @@ def update_memory(instruction: Instruction) -> Action:
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
-        value = algebra.word(1) if operand is None else operand(port)
         place = address(port)
-        if write_done is None or in_shared_too:
-            old = port.atomic(access, place, lambda inner, before: update(inner, before, value), words, inexact=inexact)
-            if write_done is not None:
-                write_done(port, algebra.predicate(True))  # noqa: FBT003 - a value, not a switch
-        else:
+        shared = None
+        if write_done is not None:
             # Generic updates of 64 bits and sums of packed halves are not done in shared memory: the predicate sends
-            # lanes there to code behind. An exchange and a whole sum are (measured on an H200).
-            shared = algebra.equal(algebra.high(place), port.read_special("SR_SWINHI"))
-            write_done(port, algebra.invert(shared))
+            # lanes there to code behind. An exchange and a whole sum are (measured on an H200). It is written before
+            # the operand is read, as it is as sure as the address.
+            done = algebra.predicate(True)  # noqa: FBT003 - a value, not a switch
+            if not in_shared_too:
+                shared = algebra.equal(algebra.high(place), port.read_special("SR_SWINHI"))
+                done = algebra.invert(shared)
+            write_done(port, done)
+        value = algebra.word(1) if operand is None else operand(port)
 
-            def partial(inner: Algebra[Value], before: Value) -> Value:
-                return inner.select(shared, before, update(inner, before, value))
+        def partial(inner: Algebra[Value], before: Value) -> Value:
+            after = update(inner, before, value)
+            return after if shared is None else inner.select(shared, before, after)
 
-            old = port.atomic(access, place, partial, words, inexact=inexact)
+        old = port.atomic(access, place, partial, words, inexact=inexact)
         if write:
             write(port, list(old))
 
@@ -145,12 +147,12 @@ def _compare_and_swap(instruction: Instruction, access: Access) -> Action:
     write_stored = write_predicate(instruction.operands[0])
 
     def run(port: Port[Value]) -> None:
-        algebra, compared, new = port.algebra, expected(port), replacement(port)
-        place = address(port)
+        algebra, place = port.algebra, address(port)
         skips = None
         if write_stored and not tests:
             skips = algebra.equal(algebra.high(place), port.read_special("SR_SWINHI"))
             write_stored(port, algebra.invert(skips))
+        compared, new = expected(port), replacement(port)
 
         def update(inner: Algebra[Value], old: Value) -> Value:
             stores = inner.equal(old, compared)
