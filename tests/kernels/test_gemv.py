@@ -237,7 +237,7 @@ def test_packing_keeps_every_weight_and_clips() -> None:
         ("bf16", 2, 19, 133, "gemv_any<nibble, bf16>"),
         ("bf16", 1, 18, 1000, "gemv_int4<bf16, 1, 1, 1, 12, 8, 2, true>"),
         ("f16", 2, 34, 264, "gemv_int4<f16, 2, 1, 1, 12, 4, 2, true>"),
-        ("bf16", 2, 2, 16392, "gemv_int4<bf16, 2, 6, 3, 3, 16, 1, false>"),
+        ("bf16", 2, 2, 16392, "gemv_int4<bf16, 2, 6, 3, 2, 16, 1, false>"),
     ],
 )
 def test_weights_of_four_bits(kind: str, batch: int, rows: int, depth: int, kernel: str) -> None:
@@ -337,8 +337,9 @@ def test_which_form_for_weights_of_few_bits(weights: str, rows: int, batch: int,
     [
         (4096, 4096, 1, "gemv_int4<bf16, 1, 4, 4, 3, 8, 2, true>", 132, 8 * (3 * 4224 + 1088)),
         (1000, 4096, 2, "gemv_int4<bf16, 2, 4, 4, 2, 8, 2, true>", 63, 8 * (2 * 4224 + 2048)),
-        (8192, 8192, 1, "gemv_int4<bf16, 1, 4, 4, 3, 16, 1, true>", 132, 16 * (3 * 4224 + 1088)),
-        (4096, 14336, 1, "gemv_int4<bf16, 1, 8, 4, 3, 16, 1, true>", 132, 16 * (3 * 4224 + 1088)),
+        (8192, 8192, 1, "gemv_int4<bf16, 1, 4, 4, 2, 16, 1, true>", 132, 16 * (2 * 4224 + 1088)),
+        (14336, 4096, 1, "gemv_int4<bf16, 1, 4, 4, 4, 8, 1, true>", 132, 8 * (4 * 4224 + 1088)),
+        (4096, 14336, 1, "gemv_int4<bf16, 1, 8, 4, 2, 16, 1, true>", 132, 16 * (2 * 4224 + 1088)),
         (8192, 28672, 1, "gemv_int4<bf16, 1, 8, 4, 2, 16, 1, false>", 132, 16 * (2 * 4224 + 2112)),
         (4096, 4096, 3, "gemv_tensor<Int4, bf16, 8, 1, 1, 8, 2>", 256, 8 * 4096),
     ],

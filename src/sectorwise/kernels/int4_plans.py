@@ -27,17 +27,21 @@ _MOST_INPUTS: Final = 2
 _MOST: Final = 1 << 31
 """Pieces of 16 bytes of W, and scales, are counted in 32 bits."""
 
-_FEW_GROUPS: Final = 32
-"""With so many groups of the depth or fewer, eight warps can keep x in few registers, and two launches fit an SM."""
+_WARPS: Final = 8
+_WARP_GROUPS: Final = 4
+"""Groups of x that a warp keeps at ease, eight registers each, so that eight warps do for a depth of 4,096."""
 
 _MOST_GROUPS: Final = 8
-"""Groups of x that a warp keeps, eight registers each."""
+"""Groups of x that a warp can keep."""
 
 _PIECE: Final = 4
-"""Groups that a warp copies together, 4 KiB."""
+"""Groups that a warp copies together, 4 KiB: those of 2 KiB took up to a fifth longer on an H200."""
 
-_SHARED_BYTES: Final = 224 << 10
-"""Shared memory of an SM for all blocks that it has place for, less what they have besides."""
+_RING_BYTES: Final = 132 << 10
+"""Weights and scales that a block has on their way where an SM has place for one: 64 KiB and 192 KiB were slower."""
+
+_HALF_BYTES: Final = 112 << 10
+"""Shared memory of a block, with barriers, where an SM is to have place for those of two launches."""
 
 _MOST_STAGES: Final = 12
 """More pieces than these hide nothing more."""
@@ -77,10 +81,13 @@ def takes_integers(product: Product, capability: tuple[int, int]) -> bool:
     return capability >= _CAPABILITY and pairs and counted and product.batch <= _MOST_INPUTS
 
 
-def choose_form(depth: int, inputs: int) -> Int4Form:
-    """How warps share the depth: as few times through the tiles as registers allow, evenly, with rings as they fit."""
+def choose_form(depth: int, inputs: int, tiles: int) -> Int4Form:
+    """How warps share the depth where a block has so many tiles: as few times through them as registers allow, evenly.
+
+    Where all of a block's weights are asked for at once, the next launch is to have place beside it.
+    """
     groups = divide_up(depth, GROUP)
-    blocks, warps = (2, 8) if groups <= _FEW_GROUPS else (1, 16)
+    warps = _WARPS if groups <= _WARPS * _WARP_GROUPS else 2 * _WARPS
     while warps > 1 and warps // 2 >= groups:
         warps //= 2
     passes = divide_up(groups, warps * _MOST_GROUPS)
@@ -88,16 +95,26 @@ def choose_form(depth: int, inputs: int) -> Int4Form:
     pieces = divide_up(each, _PIECE)
     piece = divide_up(each, pieces)
     split_bytes, sums_bytes = _SPLIT_BYTES, inputs * _SUMS_BYTES
-    apart = max(split_bytes, sums_bytes) if passes == 1 else split_bytes + sums_bytes
-    stages = (_SHARED_BYTES // (blocks * warps) - apart) // (piece * _GROUP_BYTES)
-    return Int4Form(piece * pieces, piece, min(stages, _MOST_STAGES), warps, blocks, passes == 1, apart)
+    apart_bytes = max(split_bytes, sums_bytes) if passes == 1 else split_bytes + sums_bytes
+    ring_bytes = _HALF_BYTES - warps * apart_bytes
+    at_once = warps <= _WARPS and tiles * groups * _GROUP_BYTES <= ring_bytes
+    stages = (ring_bytes if at_once else _RING_BYTES) // (warps * piece * _GROUP_BYTES)
+    return Int4Form(
+        groups=piece * pieces,
+        piece=piece,
+        stages=min(stages, _MOST_STAGES),
+        warps=warps,
+        blocks=2 if at_once else 1,
+        once=passes == 1,
+        apart_bytes=apart_bytes,
+    )
 
 
 def plan_integers(product: Product, multiprocessors: int) -> KernelPlan:
     """The launch: a block an SM, or one a tile where there are fewer."""
-    form = choose_form(product.depth, product.batch)
     tiles, step = divide_up(product.rows, TILE), product.scale_step if product.depth > GROUP else 0
     blocks = min(multiprocessors, tiles)
+    form = choose_form(product.depth, product.batch, divide_up(tiles, blocks))
     arguments: tuple[Argument, ...] = (
         *(Pointer("weights"), Pointer("x"), Pointer("scales"), Pointer("y")),
         *(Number(product.rows, 4), Number(product.depth, 4), Number(product.x[0])),
