@@ -8,10 +8,12 @@ import numpy as np
 
 from sectorwise.analyze import analyze
 from sectorwise.kernels.arrays import DeviceArray, contiguous_strides
-from sectorwise.kernels.gemv_plans import Product, plan_product
+from sectorwise.kernels.batches import Batch
+from sectorwise.kernels.gemv_plans import plan_product
 from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.movement import plan_move
-from sectorwise.kernels.plan import SOURCES, Operand, Pointer, TensorMap, pack
+from sectorwise.kernels.plan import SOURCES, Operand, Pointer, Scratch, TensorMap, pack
+from sectorwise.kernels.product import Product
 from sectorwise.kernels.tensor_maps import MAP_BYTES
 from sectorwise.launch.config import Argument, BufferArgument, BytesArgument, Contents, LaunchConfig
 from tests.kernels.engine import UNCOUNTED, map_matrix
@@ -46,6 +48,7 @@ def configure(plan: KernelPlan | None, sizes_bytes: Mapping[str, int]) -> Launch
         elif isinstance(argument, TensorMap):
             arguments.append(BytesArgument(bytes(MAP_BYTES)))
         else:
+            assert not isinstance(argument, Scratch)
             arguments.append(BytesArgument(pack(argument)))
     return LaunchConfig(plan.kernel, plan.grid, plan.block, plan.dynamic_shared_bytes, tuple(arguments))
 
@@ -139,15 +142,10 @@ def test_products_by_rows_are_clean() -> None:
 
 
 def test_products_on_tensor_cores_are_clean() -> None:
-    plain, quarter, byte = check(
-        "gemv_tensor.cu",
-        [
-            multiply(4096, 4096, 16, "bf16", (8, 0)),
-            multiply(14336, 4096, 1, "u4"),
-            multiply(4096, 4096, 1, "e4m3", (8, 9)),
-        ],
+    plain, byte = check(
+        "gemv_tensor.cu", [multiply(4096, 4096, 16, "bf16", (8, 0)), multiply(4096, 4096, 1, "e4m3", (8, 9))]
     )
-    for kernel in (plain, quarter, byte):
+    for kernel in (plain, byte):
         codes, _, wavefronts = judge(kernel)
         assert (codes, wavefronts) == ([], True)
         weights = [
@@ -169,10 +167,19 @@ def test_products_by_blocks_that_stay_are_clean() -> None:
         assert kernel.occupancy.limit_registers >= 2
 
 
+def test_products_of_four_bits_are_clean() -> None:
+    (kernel,) = check("gemv_int4.cu", [multiply(4096, 4096, 1, "u4")])
+    assert judge(kernel)[0] == []
+    assert {site.operation for site in kernel.sites if site.wavefronts != site.wavefronts_ideal} == {"async_copy"}
+    (scales,) = (site for site in kernel.sites if site.operation == "async_copy")
+    assert scales.sectors == scales.sectors_ideal == 4096 * 32 // 16
+    assert kernel.occupancy.blocks_per_sm == 2
+
+
 def test_products_of_matrices_are_clean() -> None:
     operands = {"a": (2048, 1024), "b": (1024, 2048), "c": (2048, 2048)}
     a, b, c = (DeviceArray(name, lay(shape, 2, 512), "bf16", 0, read_only=False) for name, shape in operands.items())
     sizes = {name: 2 * shape[0] * shape[1] for name, shape in operands.items()}
-    (kernel,) = check("matmul.cu", [configure(plan_matmul(a, b, c, 132, (8, 0)), sizes)])
+    (kernel,) = check("matmul.cu", [configure(plan_matmul(Batch(a, b, c), 132, (8, 0)), sizes)])
     assert judge(kernel) == ([], True, True)
     assert kernel.occupancy.blocks_per_sm == 2

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from sectorwise.kernels.gemv_plans import Product, describe_product, plan_product
+from sectorwise.kernels.gemv_plans import describe_product, plan_product
 from sectorwise.kernels.plan import TensorMap
+from sectorwise.kernels.product import Product
 from sectorwise.kernels.ring_plans import RingForm, choose_ring, plan_ring
 from tests.kernels.engine import compile_kernels, run_plan
 from tests.kernels.test_gemv import STORED, compare, draw, hold, read
@@ -166,9 +167,9 @@ def test_older_gpus_and_rows_that_overlap_go_otherwise() -> None:
 
 def test_boxes_are_of_16_rows_and_128_bytes() -> None:
     (map_of_bytes,) = (each for each in plan_of("i8", 4096, 4096, 1).arguments if isinstance(each, TensorMap))
-    assert map_of_bytes == TensorMap("weights", "u8", (4096, 4096), 4096, (128, 16))
+    assert map_of_bytes == TensorMap("weights", "u8", (4096, 4096, 1), (4096, 4096 * 4096), (128, 16))
     (map_of_pairs,) = (each for each in plan_of("bf16", 4096, 4096, 16).arguments if isinstance(each, TensorMap))
-    assert map_of_pairs == TensorMap("weights", "bf16", (4096, 4096), 8192, (64, 16))
+    assert map_of_pairs == TensorMap("weights", "bf16", (4096, 4096, 1), (8192, 8192 * 4096), (64, 16))
 
 
 def test_nothing_is_spilled() -> None:

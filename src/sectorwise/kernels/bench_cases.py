@@ -6,10 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.kernels.arrays import DeviceArray, contiguous_strides
-from sectorwise.kernels.gemv_plans import GROUP, Product, plan_product
+from sectorwise.kernels.batches import Batch
+from sectorwise.kernels.gemv_plans import plan_product
+from sectorwise.kernels.int4_plans import GROUP
 from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.movement import plan_move
 from sectorwise.kernels.plan import Operand, divide_up
+from sectorwise.kernels.product import Product
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -157,7 +160,7 @@ def _multiply_matrices(
     bytes_of = {"a": 2 * m * k, "b": 2 * k * n, "c": 2 * m * n}
     return BenchCase(
         name=f"matmul bf16 {m} x {n} x {k}{' turned' if turned else ''}",
-        plan=_expect(plan_matmul(a, b, c, multiprocessors, capability)),
+        plan=plan_matmul(Batch(a, b, c), multiprocessors, capability),
         sizes_bytes=bytes_of,
         rotated=("a", "b", "c"),
         moved_bytes=sum(bytes_of.values()),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from sectorwise.kernels.plan import KernelPlan, Number, Numbers, Pointer, TensorMap, divide_up
 
 if TYPE_CHECKING:
-    from sectorwise.kernels.gemv_plans import Product
     from sectorwise.kernels.plan import Argument
+    from sectorwise.kernels.product import Product
 
 _LINE_BYTES: Final = 128
 """Of a row in a box; boxes of more cannot be swizzled so that all banks are met."""
@@ -29,7 +29,8 @@ _CAPABILITY: Final = (9, 0)
 """From this compute capability on there are tensor maps, clusters and programmatic dependent launches."""
 
 _MOST_ROWS: Final = 1 << 30
-"""Rows are counted in 32 bits."""
+_MOST_BYTES: Final = 1 << 40
+"""Rows are counted in 32 bits; steps of a tensor map are less than that (CUDA driver API, cuTensorMapEncodeTiled)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,9 @@ def choose_ring(product: Product, capability: tuple[int, int]) -> RingForm | Non
     """
     if capability < _CAPABILITY or product.weights not in _FORMATS or product.rows > _MOST_ROWS:
         return None
-    if product.rows > 1 and product.w[0] < product.depth:
-        return None
     form, columns = _FORMATS[product.weights], 1 if product.batch <= 8 else 2
+    if product.rows > 1 and not product.depth <= product.w[0] < _MOST_BYTES // (product.rows * form.item_bytes):
+        return None
     if form.item_bytes > 1 and columns == 1:
         return None
     across = _WARPS * _LINE_BYTES // form.item_bytes
@@ -80,7 +81,13 @@ def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelP
     row_bytes = weights.item_bytes * (product.w[0] if product.rows > 1 else product.depth)
     scales: Argument = Pointer("scales") if product.scales else Number(0)
     arguments: tuple[Argument, ...] = (
-        TensorMap("weights", weights.kind, (product.depth, product.rows), row_bytes, (line, _BOX_ROWS)),
+        TensorMap(
+            "weights",
+            weights.kind,
+            (product.depth, product.rows, 1),
+            (row_bytes, row_bytes * product.rows),
+            (line, _BOX_ROWS),
+        ),
         *(Pointer("x"), scales, Pointer("y")),
         *(Number(product.rows, 4), Number(product.depth, 4), Number(product.x[0]), Number(product.scale_step)),
         *(Numbers(product.y), Number(product.batch, 4), Number(product.ready, 4)),

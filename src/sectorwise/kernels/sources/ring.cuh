@@ -20,7 +20,7 @@ template <int STAGES> struct Ring {
   // By one lane: have the box at column x and line y come to a stage that nothing is read from any more.
   __device__ void fetch(int stage, const TensorMap& map, int x, int y) const {
     expect_bytes(barriers + 8 * stage, BOX_BYTES);
-    fetch_box(boxes + BOX_BYTES * stage, map, x, y, barriers + 8 * stage);
+    fetch_box(boxes + BOX_BYTES * stage, map, x, y, 0, barriers + 8 * stage);
   }
 
   // Until the box of a stage is there, the parity of how often it was there before; where it begins.
