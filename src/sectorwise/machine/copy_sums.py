@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.machine.taint import KNOWN
@@ -12,6 +12,17 @@ if TYPE_CHECKING:
 
 _MOST_LANDINGS: Final = 1024
 """Places in shared memory that are told apart; more than a ring has stages."""
+
+_SUMS: Final = (
+    "copies",
+    "targets",
+    "asked_bytes",
+    "outside_bytes",
+    "sectors",
+    "sectors_ideal",
+    "sectors_l2",
+    "written_bytes",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +80,28 @@ def add_moved(counter: CopyCounter, moved: Moved, times: int = 1) -> None:
     counter.modelled |= not moved.exact
     if moved.row_bytes:
         counter.shortest_row_bytes = min(counter.shortest_row_bytes or moved.row_bytes, moved.row_bytes)
+
+
+def merge_copies(counter: CopyCounter, other: CopyCounter) -> None:
+    """Adds what another counter of the same instruction has summed up."""
+    for name in _SUMS:
+        setattr(counter, name, getattr(counter, name) + getattr(other, name))
+    rows = [each.shortest_row_bytes for each in (counter, other) if each.shortest_row_bytes]
+    counter.shortest_row_bytes = min(rows, default=0)
+    for start, stop in other.landings:
+        note_landings(counter, [start], stop - start, [])
+    counter.barriers |= other.barriers
+    counter.doubts |= other.doubts
+    counter.unknown = counter.unknown or other.unknown
+    counter.modelled |= other.modelled
+
+
+def scale_copies(counter: CopyCounter, of: int, run: int) -> CopyCounter:
+    """What `of` blocks sum up where `run` of them have summed up this: rounded to the nearest."""
+    scaled = replace(counter, landings=set(counter.landings), barriers=set(counter.barriers))
+    for name in _SUMS:
+        setattr(scaled, name, (2 * getattr(counter, name) * of + run) // (2 * run))
+    return scaled
 
 
 def note_landings(counter: CopyCounter, starts: Sequence[int], size_bytes: int, barriers: Sequence[int]) -> None:
