@@ -134,10 +134,14 @@ template <typename T> struct Chosen {
 // A cluster has tiles of 16 rows, and a warp BOXES boxes of 16 x 128 bytes of weights of each; AHEAD tiles are on their
 // way. Inputs are 8 COLUMNS; blockIdx.y counts such groups; inputs beyond the last are the last again. What the warps
 // make of a tile is added while they are at the next ones, half of it by each block. `ready` is as in gemv_rows.
+//
+// What is allowed here: few warps are resident, but what keeps DRAM busy are the boxes on their way, 64 KiB a block
+// (SW401). A lane reads half a sector of x, and the other half with its next load, out of L1 (SW101, SW105).
 template <typename W, typename T, int COLUMNS, int BOXES, int AHEAD, int CLUSTER, int BLOCKS>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(32 * WARPS, BLOCKS)
-gemv_ring(const __grid_constant__ TensorMap weights, const T* x, const float* scales, T* y, int rows, int depth,
-          int64 x_row, int64 scale_step, Output output, int batch, int ready) {
+gemv_ring(  // sectorwise: allow SW401
+    const __grid_constant__ TensorMap weights, const T* x, const float* scales, T* y, int rows, int depth, int64 x_row,
+    int64 scale_step, Output output, int batch, int ready) {
   static_assert(CLUSTER == 1 || CLUSTER == 2);
   constexpr int COUNT = W::COUNT, LINE = 8 * COUNT, APART = LINE * CLUSTER * WARPS, STAGES = BOXES * AHEAD;
   constexpr int SHARE = 4 / CLUSTER, PART = 32 * SHARE, TILE = COLUMNS * PART;  // sums of a lane, 8 inputs, a tile
