@@ -139,7 +139,7 @@ template <typename T> struct Chosen {
 // (SW401). A lane reads half a sector of x, and the other half with its next load, out of L1 (SW101, SW105).
 template <typename W, typename T, int COLUMNS, int BOXES, int AHEAD, int CLUSTER, int BLOCKS>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(32 * WARPS, BLOCKS)
-gemv_ring(  // sectorwise: allow SW401
+gemv_ring(
     const __grid_constant__ TensorMap weights, const T* x, const float* scales, T* y, int rows, int depth, int64 x_row,
     int64 scale_step, Output output, int batch, int ready) {
   static_assert(CLUSTER == 1 || CLUSTER == 2);
@@ -210,7 +210,7 @@ gemv_ring(  // sectorwise: allow SW401
         for (int i = 0; i < COUNT / 8; ++i) {
           int at = begin + APART * box + 4 * COUNT * half + COUNT * place + 8 * i;
           uint4 line = make_uint4(0, 0, 0, 0);
-          if (at < depth) line = *reinterpret_cast<const uint4*>(from + at);  // sectorwise: allow SW101, SW105
+          if (at < depth) line = *reinterpret_cast<const uint4*>(from + at);  // sectorwise: allow SW101, SW105, SW401
           held[4 * i] = line.x, held[4 * i + 1] = line.y, held[4 * i + 2] = line.z, held[4 * i + 3] = line.w;
         }
       }
