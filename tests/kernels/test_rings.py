@@ -148,6 +148,7 @@ def plan_of(weights: str, rows: int, depth: int, batch: int) -> KernelPlan:
         ("e4m3", 4096, 16384, 1, "gemv_ring<E4m3, bf16, 1, 8, 2, 2>", 132),
         ("i8", 4096, 1024, 1, "gemv_ring<Int8, bf16, 1, 1, 4, 1>", 132),
         ("i8", 1000, 2048, 1, "gemv_ring<Int8, bf16, 1, 1, 4, 2>", 126),
+        ("i8", 4096, 2048, 1, "gemv_ring<Int8, bf16, 1, 2, 4, 1>", 132),
         ("bf16", 4096, 4096, 16, "gemv_ring<Plain, bf16, 2, 4, 4, 2>", 132),
         ("bf16", 8192, 8192, 16, "gemv_ring<Plain, bf16, 2, 8, 2, 2>", 132),
     ],
@@ -164,16 +165,16 @@ def test_which_form_for_which_shape(weights: str, rows: int, depth: int, batch: 
     [("e4m3", 1008, 1), ("e4m3", 16400, 1), ("i8", 8208, 9), ("bf16", 4096, 8), ("bf16", 8200, 16), ("f32", 4096, 16)],
 )
 def test_what_fits_no_registers_goes_otherwise(weights: str, depth: int, batch: int) -> None:
-    assert choose_ring(describe(weights, 4096, depth, batch), H200[1]) is None
+    assert choose_ring(describe(weights, 4096, depth, batch), *H200) is None
 
 
 def test_older_gpus_and_rows_that_overlap_go_otherwise() -> None:
     product = describe("i8", 4096, 4096, 1)
-    assert choose_ring(product, (8, 9)) is None
-    assert choose_ring(product, (10, 0)) == RingForm(1, 2, 4, 2)
+    assert choose_ring(product, 132, (8, 9)) is None
+    assert choose_ring(product, 132, (10, 0)) == RingForm(1, 2, 4, 2)
     for step in (0, -4096, 2048):
         turned = Product("bf16", "i8", 1, 4096, 4096, (4096, 1), (step, 1), (4096, 1), 512, 1 << 20)
-        assert choose_ring(turned, (9, 0)) is None
+        assert choose_ring(turned, *H200) is None
 
 
 def test_boxes_are_of_16_rows_and_128_bytes() -> None:

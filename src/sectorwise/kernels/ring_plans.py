@@ -56,7 +56,7 @@ class RingForm:
     cluster: int
 
 
-def choose_ring(product: Product, capability: tuple[int, int]) -> RingForm | None:
+def choose_ring(product: Product, multiprocessors: int, capability: tuple[int, int]) -> RingForm | None:
     """The form of a product whose rows lie at multiples of 16 bytes, None where this is not the kernel for it.
 
     It is where x of a warp fits into its registers, and more would be read of x without that than is of the weights:
@@ -72,8 +72,9 @@ def choose_ring(product: Product, capability: tuple[int, int]) -> RingForm | Non
     across = _WARPS * _LINE_BYTES // form.item_bytes
     if product.depth < across:
         return None
-    # Two blocks share the depth where each warp has a box then: with half of x each there is half as much to read.
-    cluster = 1 if product.depth <= across else 2
+    # Two blocks share the depth, so that each has half of x, unless a warp has few boxes then and there are tiles enough.
+    alone, tiles = divide_up(product.depth, across), divide_up(product.rows, _BOX_ROWS)
+    cluster = 1 if alone == 1 or (alone == 2 and tiles > multiprocessors) else 2  # noqa: PLR2004 - boxes
     boxes = divide_up(product.depth, across * cluster)
     boxes += _count_aside(boxes, columns, form) == 3  # so that half of them are as much as there is room for
     aside = _count_aside(boxes, columns, form)

@@ -153,8 +153,9 @@ gemv_ring(
   constexpr int COUNT = W::COUNT, LINE = 8 * COUNT, APART = LINE * CLUSTER * WARPS;
   constexpr int SHARE = 4 / CLUSTER, PART = 32 * SHARE, TILE = COLUMNS * PART;  // sums of a lane, 8 inputs, a tile
   constexpr int TOGETHER = 2 / COLUMNS, SUMS = TOGETHER * TILE, ADDENDS = CLUSTER * WARPS;
-  constexpr int CHAINS = 2 / COLUMNS, OF_BOX = COLUMNS * COUNT;
+  constexpr int OF_BOX = COLUMNS * COUNT;
   constexpr int KEPT = BOXES * OF_BOX > 64 ? 64 / OF_BOX : BOXES;  // boxes whose x is in registers
+  constexpr int CHAINS = COLUMNS > 1 && KEPT < BOXES ? 1 : 2;
   extern __shared__ __align__(1024) unsigned char rings[];
   __shared__ unsigned long long barriers[WARPS * STAGES], added[2];
   float* partial = reinterpret_cast<float*>(rings + BOX_BYTES * STAGES * WARPS);  // [2][ADDENDS][SUMS]
