@@ -96,6 +96,8 @@ def plan_tile(a: Matrices, b: Matrices, c: Matrices, sizes: Sizes, tile: Tile, m
     if tile.turned:
         a, b, c = _turn(b), _turn(a), _turn(c)
     work = share_work(tile, sizes, multiprocessors)
+    crowded = tile.split and work.whole * tile.cluster > multiprocessors
+    stages = tile.stages(sizes, one=work.one, crowded=crowded)
     left, right = tile.shares
     maps = (
         _map_operand(a, sizes.count, _box_lines(tile.down // left, left, along_depth=a.lines.by_rows)),
@@ -103,7 +105,7 @@ def plan_tile(a: Matrices, b: Matrices, c: Matrices, sizes: Sizes, tile: Tile, m
     )
     together = (int(a.apart > 0), int(b.apart > 0))
     orders = ", ".join(str(flag).lower() for flag in (a.lines.by_rows, b.lines.by_rows, tile.turned))
-    spelled = f"{tile.across}, {tile.stages(sizes, one=work.one)}, {tile.cluster}"
+    spelled = f"{tile.across}, {stages}, {tile.cluster}"
     down, across = work.tiles_down, work.tiles_across
     if tile.split:
         kernel = f"matmul_split<{C_TYPES[a.first.dtype]}, {spelled}, {orders}>"
@@ -129,7 +131,7 @@ def plan_tile(a: Matrices, b: Matrices, c: Matrices, sizes: Sizes, tile: Tile, m
         (blocks, 1, 1),
         (threads, 1, 1),
         (*maps, *rest),
-        tile.shared_bytes(sizes, one=work.one),
+        tile.shared_bytes(sizes, one=work.one, crowded=crowded),
         specific=True,
         overlaps=True,
     )

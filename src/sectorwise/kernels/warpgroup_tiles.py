@@ -99,18 +99,18 @@ class Tile:
         across = divide_up(self.across, LINE) * LINE if self.right_by_rows(sizes) else self.across
         return (self.down + across) * DEPTH * ITEM_BYTES
 
-    def stages(self, sizes: Sizes, *, one: bool) -> int:
-        """Stages that are fetched ahead: as many as there is room for, where no block has more than `one` tile or not.
+    def stages(self, sizes: Sizes, *, one: bool, crowded: bool = False) -> int:
+        """Stages that are fetched ahead: as many as there is room for.
 
-        Of blocks that share the depth an SM has room for two.
+        Whether no block has more than `one` tile: then results need no room. Whether an SM is to have two blocks.
         """
-        most = _HALF_SHARED_BYTES if self.split else _MOST_SHARED_BYTES
+        most = _HALF_SHARED_BYTES if crowded else _MOST_SHARED_BYTES
         room = most - _SLACK_BYTES - self._result_bytes(one)
         return min(_MOST_STAGES, room // (self.stage_bytes(sizes) + _BARRIER_BYTES))
 
-    def shared_bytes(self, sizes: Sizes, *, one: bool) -> int:
+    def shared_bytes(self, sizes: Sizes, *, one: bool, crowded: bool = False) -> int:
         """Dynamic shared memory of a block."""
-        stages = self.stages(sizes, one=one) * (self.stage_bytes(sizes) + _BARRIER_BYTES)
+        stages = self.stages(sizes, one=one, crowded=crowded) * (self.stage_bytes(sizes) + _BARRIER_BYTES)
         return stages + self._result_bytes(one) + _SLACK_BYTES
 
     def _result_bytes(self, one: bool) -> int:  # noqa: FBT001 - as its callers have it
