@@ -95,7 +95,7 @@ class Moment:
 
 @dataclass(slots=True)
 class Batch:
-    """State of the warps of some blocks.
+    """State of the warps of some blocks, whose linear `numbers` [blocks] begin with `first_block`.
 
     `live` are the lanes of each warp that have not exited. `steps` counts instructions of each warp. `ways` [warps] are
     the levels of all values that decided where a warp is (`some_ways`: any is set), `doubtful` the branch that began
@@ -110,6 +110,7 @@ class Batch:
     blocks: int
     warps_per_block: int
     first_block: int
+    numbers: npt.NDArray[np.int64]
     registers: RegisterFile
     memory: BatchMemory
     special: dict[str, npt.NDArray[np.uint32]]
@@ -135,12 +136,12 @@ class Batch:
     constants: dict[tuple[int, int], npt.NDArray[Any]] = field(default_factory=dict)
 
 
-def open_batch(tally: Tally, first_block: int, blocks: int) -> Batch:
-    """Fresh state for `blocks` blocks from linear block `first_block` on."""
-    threads = tally.bound.launch.threads_per_block
+def open_batch(tally: Tally, numbers: npt.NDArray[np.int64]) -> Batch:
+    """Fresh state for blocks of these linear numbers, in order, and of whole clusters."""
+    threads, blocks = tally.bound.launch.threads_per_block, len(numbers)
     warps_per_block = -(-threads // 32)
     warps = blocks * warps_per_block
-    clusters = open_clusters(tally.bound, first_block, blocks, warps)
+    clusters = open_clusters(tally.bound, numbers, warps)
     masks = np.full(warps, 0xFFFFFFFF, np.uint32)
     if threads % 32:
         masks[warps_per_block - 1 :: warps_per_block] = (1 << threads % 32) - 1
@@ -148,12 +149,11 @@ def open_batch(tally: Tally, first_block: int, blocks: int) -> Batch:
         tally,
         blocks,
         warps_per_block,
-        first_block,
+        int(numbers[0]),
+        numbers,
         RegisterFile(warps),
-        open_batch_memory(
-            tally.bound, tally.global_memory, tally.faults, first_block, blocks, warps_per_block, clusters
-        ),
-        special_registers(tally.bound, first_block, blocks),
+        open_batch_memory(tally.bound, tally.global_memory, tally.faults, numbers, warps_per_block, clusters),
+        special_registers(tally.bound, numbers),
         start_groups(masks),
         masks.copy(),
         np.zeros(warps, np.int64),

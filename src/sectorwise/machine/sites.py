@@ -156,11 +156,11 @@ def find_least_excess(counter: SiteCounter) -> int:
 
 
 def find_first(
-    addresses: Addresses, active: Lanes | None, rows: npt.NDArray[np.intp] | None, first_warp: int
+    addresses: Addresses, active: Lanes | None, rows: npt.NDArray[np.intp] | None, numbers: npt.NDArray[np.int64]
 ) -> FirstRequest | None:
     """The request of the first warp that accesses; None if none does.
 
-    `addresses` broadcast to `[warps, 32]`; `rows` are the warps of the batch, whose first is `first_warp`.
+    `addresses` broadcast to `[warps, 32]`; `rows` are the warps of the batch, which has them of these `numbers`.
     """
     row = 0 if active is None else int(active.any(axis=1).argmax())
     lanes = np.ones(32, np.bool_) if active is None else active[row]
@@ -168,7 +168,7 @@ def find_first(
         return None
     shown = np.where(lanes, addresses[min(row, len(addresses) - 1)], 0)
     warp = row if rows is None else int(rows[row])
-    return FirstRequest(first_warp + warp, tuple(shown.tolist()), int(_pack(lanes[None])[0, 0]))
+    return FirstRequest(int(numbers[warp]), tuple(shown.tolist()), int(_pack(lanes[None])[0, 0]))
 
 
 def record_silent(counter: SiteCounter, warps: int) -> None:

@@ -80,6 +80,7 @@ CONTEXT, CONTEXT_BYTES = _place(
     ("grid_y", 8, 8),
     ("local_warp_bytes", 8, 8),
     ("unsettled", 8, 8),
+    ("running", 4, 4),
     ("watches", 8, 8),
     ("shared_map", 8, 8),
     ("shared_map_bytes", 8, 8),
@@ -90,8 +91,9 @@ CONTEXT, CONTEXT_BYTES = _place(
 
 # A warp: lanes that have not exited, its groups in order, and the one that runs; what came of the last vote.
 GROUP_BYTES = 32
-GROUP = {"mask": 0, "pc": 4, "state": 8, "key": 12, "awaited": 16}
-WARP = {"live": 0, "count": 4, "current": 8, "steps": 16, "vote": 24, "groups": 64}
+# `round` counts turns of warps that run in step: a group's is that in which it ran last.
+GROUP = {"mask": 0, "pc": 4, "state": 8, "key": 12, "awaited": 16, "round": 20}
+WARP = {"live": 0, "count": 4, "current": 8, "steps": 16, "vote": 24, "round": 28, "groups": 64}
 WARP_BYTES = 64 + GROUP_BYTES * (LANES + 1) + 32
 
 RUNS, MEETS, BARRIER = 0, 1, 2
@@ -158,6 +160,6 @@ WIDE_COLUMNS = LOG_COLUMNS + 2 + 2 * LANES
 LOG_ROWS = 1 << 14
 
 # Why machine code gives control back.
-WAITS, OUT_OF_FUEL, GAVE_UP, STRAYED = 0, 1, 2, 3
+WAITS, OUT_OF_FUEL, GAVE_UP, STRAYED, MISSED = 0, 1, 2, 3, 4
 
 NOWHERE = 0x7FFFFFFF

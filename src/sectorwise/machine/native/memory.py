@@ -15,6 +15,7 @@ from sectorwise.machine.native.layout import (
     GAVE_UP,
     LANES,
     LOADED,
+    MISSED,
     ONE_PLACE,
     PATTERN,
     SITE,
@@ -57,8 +58,8 @@ def write_memory_routine(name: str) -> str:
             return write_written_routine(name)
         case ["watch"]:
             return _write_watch().text()
-        case ["give_up"]:
-            return _write_give_up().text()
+        case ["give_up"] | ["miss"]:
+            return _write_end(name, GAVE_UP if name == "give_up" else MISSED).text()
         case _:
             raise AssertionError(name)
 
@@ -78,9 +79,9 @@ def _write_watch() -> Code:
     return code
 
 
-def _write_give_up() -> Code:
-    code = Code("give_up", "void", "ptr %ctx")
-    _stop(code, GAVE_UP)
+def _write_end(name: str, why: int) -> Code:
+    code = Code(name, "void", "ptr %ctx")
+    _stop(code, why)
     code.give()
     return code
 

@@ -154,7 +154,7 @@ def _fill_geometry(session: Session, bound: BoundLaunch, warps: int) -> None:
     masks[:] = 0xFFFFFFFF
     if threads % LANES:
         masks[-1] = (1 << threads % LANES) - 1
-    values = special_registers(bound, 0, 1)
+    values = special_registers(bound, np.arange(1))
     table = regions["threads_special"].view(np.uint32, 0, warps * len(VECTOR_SPECIALS) * LANES)
     rows = table.reshape(warps, len(VECTOR_SPECIALS), LANES)
     for place, name in enumerate(VECTOR_SPECIALS):
