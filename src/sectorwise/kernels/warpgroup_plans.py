@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from sectorwise.kernels.batches import turn_matrix
 from sectorwise.kernels.gemv_plans import C_TYPES, VECTOR_BYTES
 from sectorwise.kernels.plan import (
     SCRATCH_ZEROS_BYTES,
     KernelPlan,
     Number,
     Numbers,
-    Operand,
     Pointer,
     Scratch,
     TensorMap,
@@ -160,6 +160,4 @@ def _map_operand(given: Matrices, count: int, lines: int) -> TensorMap:
 
 
 def _turn(given: Matrices) -> Matrices:
-    held = given.first.operand
-    turned = Operand(held.address, held.shape[::-1], held.strides_bytes[::-1], held.item_bytes)
-    return Matrices(replace(given.first, operand=turned), Lines(not given.lines.by_rows, given.lines.step), given.apart)
+    return Matrices(turn_matrix(given.first), Lines(not given.lines.by_rows, given.lines.step), given.apart)
