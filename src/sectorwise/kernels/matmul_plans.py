@@ -42,7 +42,7 @@ def plan_matmul(batch: Batch, multiprocessors: int, capability: tuple[int, int])
     (m, k), n = batch.a.shape, batch.b.shape[1]
     if max(m, n, k) >= _MOST:
         raise ArgumentError(f"expected fewer than 2**30 rows, columns and depth, got {m:,}, {n:,} and {k:,}")
-    plan = _plan_thin(batch, multiprocessors)
+    plan = _plan_thin(batch, multiprocessors, capability)
     if plan is not None:
         return plan
     if capability == CAPABILITY and k and multiprocessors > 1:
@@ -72,7 +72,7 @@ def plan_matmul(batch: Batch, multiprocessors: int, capability: tuple[int, int])
     )
 
 
-def _plan_thin(batch: Batch, multiprocessors: int) -> KernelPlan | None:
+def _plan_thin(batch: Batch, multiprocessors: int, capability: tuple[int, int]) -> KernelPlan | None:
     """Few rows, or columns, as vectors times weights; None where they are not few, or the depth is not contiguous."""
     if batch.count > 1 or batch.a.shape[1] == 0:
         return None
@@ -80,7 +80,7 @@ def _plan_thin(batch: Batch, multiprocessors: int) -> KernelPlan | None:
     forms = ((a, turn_matrix(b), c, ("a", "b", "c")), (turn_matrix(b), a, turn_matrix(c), ("b", "a", "c")))
     for x, weights, y, names in forms:
         if x.shape[0] <= _FEW and x.strides[1] == weights.strides[1] == 1:
-            plan = plan_product(describe_product(x, weights, y), multiprocessors)
+            plan = plan_product(describe_product(x, weights, y), multiprocessors, capability)
             if plan is not None:
                 named = dict(zip(("x", "weights", "y"), names, strict=True))
                 return replace(plan, arguments=tuple(_rename(each, named) for each in plan.arguments))

@@ -96,8 +96,7 @@ def plan_tile(a: Matrices, b: Matrices, c: Matrices, sizes: Sizes, tile: Tile, m
     if tile.turned:
         a, b, c = _turn(b), _turn(a), _turn(c)
     work = share_work(tile, sizes, multiprocessors)
-    crowded = tile.split and work.whole * tile.cluster > multiprocessors
-    stages = tile.stages(sizes, one=work.one, crowded=crowded)
+    stages = tile.stages(sizes, one=work.one)
     left, right = tile.shares
     maps = (
         _map_operand(a, sizes.count, _box_lines(tile.down // left, left, along_depth=a.lines.by_rows)),
@@ -131,7 +130,7 @@ def plan_tile(a: Matrices, b: Matrices, c: Matrices, sizes: Sizes, tile: Tile, m
         (blocks, 1, 1),
         (threads, 1, 1),
         (*maps, *rest),
-        tile.shared_bytes(sizes, one=work.one, crowded=crowded),
+        tile.shared_bytes(sizes, one=work.one),
         specific=True,
         overlaps=True,
     )
