@@ -105,7 +105,7 @@ class Tile:
         return (self.down + across) * DEPTH * ITEM_BYTES
 
     def stages(self, sizes: Sizes, *, one: bool) -> int:
-        """Stages that are fetched ahead: as many as there is room for. Where no block has two tiles results need none."""
+        """Stages that are fetched ahead: as many as find room. Results need none where no block has two tiles."""
         room = _MOST_SHARED_BYTES - _SLACK_BYTES - self._result_bytes(one)
         return min(_MOST_STAGES, room // (self.stage_bytes(sizes) + _BARRIER_BYTES))
 
