@@ -84,7 +84,7 @@ def test_sectors_for_several_blocks_at_once(name: str) -> None:
     assert copies.certainty is Certainty.EXACT
 
 
-@pytest.mark.parametrize("name", ["ring_32k_4", "tiles_row32_two", "tiles_row512"])
+@pytest.mark.parametrize("name", ["tiles_row32_two", "tiles_row512"])
 def test_sectors_of_streams(name: str) -> None:
     done = run_ring(name)
     assert sum(each.sectors for each in done.bulk) == read_rings()[name]["bulk_load_sectors"]

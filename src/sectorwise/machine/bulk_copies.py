@@ -6,6 +6,7 @@ the sectors that they move are counted apart, and said once for each instruction
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -56,6 +57,22 @@ _SIZE_UNITS = 0xFFFF
 """Sizes are given in units of 16 bytes, the mask of blocks above them; so are copies aligned."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Ranges:
+    """Ranges of bytes, one for each row that issues: where to, where from, how many bytes, and what is told, [rows].
+
+    `ways` are the letters of target and source: `S` shared memory, `G` global memory. `barrier` is None where nothing
+    is told; `doubt` is what is uncertain of all these: flags of `taint`.
+    """
+
+    ways: tuple[str, ...]
+    target: Longs
+    source: Longs
+    sizes: Longs
+    barrier: Longs | None
+    doubt: int
+
+
 def run_bulk_copy(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int:
     """Runs a bulk copy of the warps that have `taken` lanes; all go on behind."""
     behind = instruction.index + 1
@@ -88,19 +105,20 @@ def run_bulk_copy(batch: Batch, frame: Frame, window: Window, instruction: Instr
     target, source = (row_places(frame, window, way, place) for way, place in zip(ways, places, strict=True))
     barrier: Longs | None = row_words(frame, window, following(places[0])) if ways[0] == "S" else None
     note_doubts(batch, frame, instruction, doubt)
+    ranges = _Ranges(ways, target, source, sizes, barrier, doubt)
     if not instruction.has("MULTICAST"):
-        _count(batch, frame, instruction, ways, (target, source), sizes, taken != 0)
-        _copy(batch, frame, instruction, taken != 0, ways, (target, source), sizes, doubt)
+        _count(batch, frame, instruction, ranges, taken != 0)
+        _copy(batch, frame, instruction, ranges, taken != 0)
         complete(batch, frame, instruction, taken != 0, barrier, sizes)
         return behind
     targets = np.bitwise_count(packed >> 16 & 0xFFFF).astype(np.int64)
-    _count(batch, frame, instruction, ways, (target, source), sizes, taken != 0, targets)
+    _count(batch, frame, instruction, ranges, taken != 0, targets)
     for rank in range(RANKS):
         # The same place in the shared memory of each block that the mask names.
         issuing = (taken != 0) & (packed >> (16 + rank) & 1 != 0)
         if issuing.any() and barrier is not None:
             there, told = (rank * WINDOW_BYTES + each % WINDOW_BYTES for each in (target, barrier))
-            _copy(batch, frame, instruction, issuing, ways, (there, source), sizes, doubt)
+            _copy(batch, frame, instruction, replace(ranges, target=there), issuing)
             complete(batch, frame, instruction, issuing, told, sizes)
     return behind
 
@@ -132,19 +150,17 @@ def _count(
     batch: Batch,
     frame: Frame,
     instruction: Instruction,
-    ways: tuple[str, ...],
-    places: tuple[Longs, Longs],
-    sizes: Longs,
+    ranges: _Ranges,
     issuing: Lanes,
     targets: Longs | None = None,
 ) -> None:
-    """Adds what ranges move, each to so many `targets` [rows] (None: one); `places` are where to and where from."""
+    """Adds what ranges move, each to so many `targets` [rows] (None: one)."""
     counter = find_copy_counter(batch.tally, instruction)
-    target, source = places
+    ways, sizes = ranges.ways, ranges.sizes
     loads, spread = ways[0] == "S", targets is not None
+    there, here = (ranges.source, ranges.target) if loads else (ranges.target, ranges.source)
     rows = np.flatnonzero(issuing).tolist()
     for row in rows:
-        there, here = (source, target) if loads else (target, source)
         reached = 1 if targets is None else int(targets[row])
         size, at = int(sizes[row]), (int(there[row]) % LINE_BYTES, int(here[row]) % LINE_BYTES)
         sectors = _count_range(*at, size, spread) if "G" in ways else 0
@@ -152,11 +168,14 @@ def _count(
         add_moved(
             counter, Moved(1, reached, size, 0, reached * sectors, reached * ideal, sectors, reached * size, size)
         )
-    if loads:
+    if ranges.barrier is not None:
         for size in np.unique(sizes[rows]).tolist():
-            note_landings(counter, np.unique(target[rows][sizes[rows] == size] % WINDOW_BYTES).tolist(), size)
+            those = sizes[rows] == size
+            starts, told = (
+                np.unique(each[rows][those] % WINDOW_BYTES).tolist() for each in (ranges.target, ranges.barrier)
+            )
+            note_landings(counter, starts, size, told)
     if batch.tally.options.observers and "G" in ways:
-        there = source if loads else target
         units = [int(there[row]) + np.arange(0, int(sizes[row]), UNIT_BYTES) for row in rows]
         tell_sectors(batch, frame, instruction, rows, units)
 
@@ -206,21 +225,12 @@ def arrive_for_tensor_cores(batch: Batch, frame: Frame, window: Window, instruct
     return instruction.index + 1
 
 
-def _copy(
-    batch: Batch,
-    frame: Frame,
-    instruction: Instruction,
-    issuing: Lanes,
-    ways: tuple[str, ...],
-    places: tuple[Longs, Longs],
-    sizes: Longs,
-    doubt: int,
-) -> None:
-    """From the second of `places` to the first, 16 bytes a lane at a time.
+def _copy(batch: Batch, frame: Frame, instruction: Instruction, ranges: _Ranges, issuing: Lanes) -> None:
+    """From source to target, 16 bytes a lane at a time.
 
     Sums into global memory are not made: what they leave there is not known.
     """
-    target, source = places
+    ways, target, source, sizes = ranges.ways, ranges.target, ranges.source, ranges.sizes
     spaces = tuple(Space.SHARED if way == "S" else Space.GLOBAL for way in ways)
     lane = np.arange(32) * UNIT_BYTES
     for start in range(0, int(np.where(issuing, sizes, 0).max(initial=0)), 32 * UNIT_BYTES):
@@ -234,4 +244,6 @@ def _copy(
             leave_sums_unknown(batch, instruction)
             stain_words(written, UNIT_BYTES, active, frame.warps, UNKNOWN)
         else:
-            write_words(written, UNIT_BYTES, words, active, frame.warps, judge_copied(batch, frame, taint, doubt))
+            write_words(
+                written, UNIT_BYTES, words, active, frame.warps, judge_copied(batch, frame, taint, ranges.doubt)
+            )

@@ -100,6 +100,7 @@ def list_bulk_copies(tally: Tally, kernel: Kernel, *, is_sampled: bool) -> tuple
                 certainty=certainty,
                 unknown_because=counter.unknown,
                 landings=tuple(sorted(counter.landings)),
+                barriers=tuple(sorted(counter.barriers)),
             )
         )
     return tuple(found)

@@ -46,8 +46,9 @@ class CopyCounter:
     """Running sums of one instruction; as in `execution.BulkCopies`.
 
     `shortest_row_bytes` is 0 as long as nothing was copied. `landings` are places in a block's shared memory, first
-    byte and the one behind the last. `doubts` is all that was uncertain about places, sizes and the way there;
-    `unknown` says why some copies are not in the sums; `modelled`, that a rule is a model.
+    byte and the one behind the last; `barriers` the mbarriers that are told. `doubts` is all that was uncertain about
+    places, sizes and the way there; `unknown` says why some copies are not in the sums; `modelled`, that a rule is a
+    model.
     """
 
     copies: int = 0
@@ -60,6 +61,7 @@ class CopyCounter:
     written_bytes: int = 0
     shortest_row_bytes: int = 0
     landings: set[tuple[int, int]] = field(default_factory=set)
+    barriers: set[int] = field(default_factory=set)
     doubts: int = KNOWN
     unknown: str | None = None
     modelled: bool = False
@@ -87,7 +89,8 @@ def merge_copies(counter: CopyCounter, other: CopyCounter) -> None:
     rows = [each.shortest_row_bytes for each in (counter, other) if each.shortest_row_bytes]
     counter.shortest_row_bytes = min(rows, default=0)
     for start, stop in other.landings:
-        note_landings(counter, [start], stop - start)
+        note_landings(counter, [start], stop - start, [])
+    counter.barriers |= other.barriers
     counter.doubts |= other.doubts
     counter.unknown = counter.unknown or other.unknown
     counter.modelled |= other.modelled
@@ -95,13 +98,14 @@ def merge_copies(counter: CopyCounter, other: CopyCounter) -> None:
 
 def scale_copies(counter: CopyCounter, of: int, run: int) -> CopyCounter:
     """What `of` blocks sum up where `run` of them have summed up this: rounded to the nearest."""
-    scaled = replace(counter, landings=set(counter.landings))
+    scaled = replace(counter, landings=set(counter.landings), barriers=set(counter.barriers))
     for name in _SUMS:
         setattr(scaled, name, (2 * getattr(counter, name) * of + run) // (2 * run))
     return scaled
 
 
-def note_landings(counter: CopyCounter, starts: Sequence[int], size_bytes: int) -> None:
-    """Adds places in a block's own shared memory."""
+def note_landings(counter: CopyCounter, starts: Sequence[int], size_bytes: int, barriers: Sequence[int]) -> None:
+    """Adds places in a block's own shared memory, and its barriers that are told of what comes there."""
     if size_bytes and len(counter.landings) < _MOST_LANDINGS:
         counter.landings.update((start, start + size_bytes) for start in starts)
+        counter.barriers.update(barriers)

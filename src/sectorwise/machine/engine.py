@@ -29,6 +29,20 @@ SMALL_WORK = 2500
 """NumPy runs so many instructions in less time than it takes to make machine code."""
 
 
+def load_engine(threads: int) -> None:
+    """Loads the engine that launches of so many threads mostly need, while something else is waited for."""
+    if threads > LOOPING_THREADS:
+        from sectorwise.machine.native.compiler import find_host
+        from sectorwise.machine.native_engine import execute_native
+
+        find_host()
+        del execute_native
+    else:
+        from sectorwise.machine import numpy_engine
+
+        del numpy_engine
+
+
 def execute(
     bound: BoundLaunch, options: ExecutionOptions, progress: Callable[[int, int], None] | None = None
 ) -> Execution:

@@ -93,17 +93,19 @@ class Site:
     patterns: tuple[Pattern, ...] = field(default=(), compare=False, repr=False)
     """The dearest distinct patterns, and the first among equals; not all where there are many."""
     first: FirstRequest | None = field(default=None, compare=False, repr=False)
+    elsewhere: bool = False
+    """Whether lanes reached into shared memory of other blocks, of which the source view counts nothing."""
 
     @property
     def certainty_hardware(self) -> Certainty:
         """Certainty of what the pipe counts, where that rule is less sure than the source view's.
 
         Of copies through L1 the passes are modelled; of generic accesses to global and local memory the requests and
-        sectors (`docs/counting-rules.md`, "Where source view and pipe differ").
+        sectors (`docs/counting-rules.md`, "Where source view and pipe differ"), and of accesses to other blocks.
         """
         through_l1 = self.access.operation is Operation.ASYNC_COPY and "BYPASS" not in self.access.modifiers
         split = self.access.space is Space.GENERIC and self.sectors_local > 0 and self.sectors > 0
-        if self.certainty is Certainty.EXACT and (through_l1 or split):
+        if self.certainty is Certainty.EXACT and (through_l1 or split or self.elsewhere):
             return Certainty.MODELLED
         return self.certainty
 
@@ -176,7 +178,7 @@ class BulkCopies:
     `written_bytes` those that arrive in shared memory, at every target, or in global memory.
     Where `unknown_because` is set some copies are in none of these: none of them must be shown.
     `landings` are the places in a block's own shared memory that loads fill, first byte and the one behind the last;
-    not all where there are many.
+    not all where there are many. `barriers` are the mbarriers that are told of it: a ring of stages has one for each.
     """
 
     instruction: int
@@ -194,6 +196,7 @@ class BulkCopies:
     certainty: Certainty
     unknown_because: str | None = None
     landings: tuple[tuple[int, int], ...] = field(default=(), compare=False, repr=False)
+    barriers: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

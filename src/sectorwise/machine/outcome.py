@@ -12,6 +12,7 @@ from sectorwise.machine.encounters import explain_encounters
 from sectorwise.machine.execution import Certainty, Execution, Fault, Limitation
 from sectorwise.machine.products import PRODUCTS, list_product_sites
 from sectorwise.machine.reasons import explain_unknown
+from sectorwise.machine.recursion import doubt_recursion
 from sectorwise.machine.sites import close_site, judge_doubts
 
 if TYPE_CHECKING:
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
 def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) -> Execution:
     """The execution of a launch all of whose `blocks` have run, or stand for others by `sampling`."""
     kernel = tally.bound.kernel
-    for index in tally.faults.remote & tally.counters.keys():
-        tally.counters[index].modelled = True
+    doubt_recursion(tally)
     sites = tuple(
-        close_site(counter, explain_unknown(kernel, index, tally.origins) if counter.unknown else None)
+        replace(
+            close_site(counter, explain_unknown(kernel, index, tally.origins) if counter.unknown else None),
+            elsewhere=index in tally.faults.remote,
+        )
         for index, counter in sorted(tally.counters.items())
         # As the profiler, which lists no instruction whose lanes were predicated off in every warp that issued it.
         if counter.lanes or counter.unknown or counter.sums.any()
@@ -42,8 +45,8 @@ def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) 
     for index in sorted(tally.unknown_conditions):
         because = explain_unknown(kernel, index, tally.origins)
         said[index, f"whether lanes go this way is not known: {because}; they are taken not to"] = None
-    for index in sorted(tally.faults.remote - tally.bulk.keys()):
-        said[index, "it reaches into another block's shared memory: this is counted as if it were its own"] = None
+    for index in sorted(tally.faults.remote & tally.counters.keys()):
+        said[index, "it reaches into another block's shared memory, of which the profiler counts nothing"] = None
     said.update(dict.fromkeys(explain_encounters(tally.counters)))
     limitations = [
         Limitation(index, because, of_values=(index, because) in tally.uncomputed or _is_product(kernel, index))

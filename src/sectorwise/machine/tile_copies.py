@@ -94,13 +94,13 @@ def _load_all(batch: Batch, frame: Frame, window: Window, instruction: Instructi
     barrier = row_words(frame, window, following(name_places(instruction)[0]))
     sizes = np.full(frame.warps, tiles.tensor.tile_bytes, np.int64)
     if not instruction.has("MULTICAST"):
-        _count(batch, frame, instruction, tiles, np.ones(frame.warps, np.int64))
+        _count(batch, frame, instruction, tiles, np.ones(frame.warps, np.int64), barrier)
         _load(batch, frame, instruction, tiles, tiles.places, tiles.issuing)
         complete(batch, frame, instruction, tiles.issuing, barrier, sizes)
         return
     mask = next(operand for operand in reversed(instruction.operands) if isinstance(operand, Register))
     ranks = row_words(frame, window, mask) >> 16 & 0xFFFF
-    _count(batch, frame, instruction, tiles, np.bitwise_count(ranks).astype(np.int64))
+    _count(batch, frame, instruction, tiles, np.bitwise_count(ranks).astype(np.int64), barrier)
     for rank in range(RANKS):
         # The same place in the shared memory of each block that the mask names.
         issuing = tiles.issuing & (ranks >> rank & 1 != 0)
@@ -198,8 +198,15 @@ def _store(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles) 
             write_words(written, unit, words, active, frame.warps, judge_copied(batch, frame, taint, tiles.doubt))
 
 
-def _count(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles, targets: Longs) -> None:
-    """Adds what the tiles move, each to so many `targets` [rows]."""
+def _count(
+    batch: Batch,
+    frame: Frame,
+    instruction: Instruction,
+    tiles: _Tiles,
+    targets: Longs,
+    barrier: Longs | None = None,
+) -> None:
+    """Adds what the tiles move, each to so many `targets` [rows], and loads tell `barrier` [rows] of."""
     loads, spread = instruction.opcode == "UTMALDG", instruction.has("MULTICAST")
     counter = find_copy_counter(batch.tally, instruction)
     issuing = np.flatnonzero(tiles.issuing).tolist()
@@ -208,9 +215,10 @@ def _count(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles, 
         place = int(tiles.places[row])
         add_moved(counter, measure_tile(tiles.tensor, corner, place, int(targets[row]), loads=loads, spread=spread))
     note_doubts(batch, frame, instruction, tiles.doubt)
-    if loads:
+    if barrier is not None:
         size_bytes = math.prod(tiles.tensor.extents[1:]) * tiles.tensor.pitch_bytes
-        note_landings(counter, np.unique(tiles.places[issuing] % WINDOW_BYTES).tolist(), size_bytes)
+        starts, told = (np.unique(each[issuing] % WINDOW_BYTES).tolist() for each in (tiles.places, barrier))
+        note_landings(counter, starts, size_bytes, told)
     if batch.tally.options.observers:
         units = (list_units(tiles.tensor, corner) for corner in corners.values())
         tell_sectors(batch, frame, instruction, issuing, [places[inside] for places, inside in units])

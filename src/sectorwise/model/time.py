@@ -22,6 +22,7 @@ from sectorwise.model.bounds import (
 from sectorwise.model.concurrency import Bound, estimate_concurrency
 from sectorwise.model.copy_sites import add_copy_sites
 from sectorwise.model.latency import MEASURED_DEVICE
+from sectorwise.model.rings import bound_ring, find_ring
 from sectorwise.model.roofline import Level, draw_roofline
 from sectorwise.model.schedule import Schedule, Slot, schedule_instructions
 from sectorwise.model.segments import list_usual, name_pipe, split_segments
@@ -79,7 +80,8 @@ class Time:
 
     `estimate_ns` is `parts_ns["launch"]` and the others together, of which the longest counts for most. `parts_ns` has
     `warps` (the warps' way through their instructions, waiting and contending on their SM), `dram`, `l2` (all bytes at
-    its full speed), `blocks` (starting them all) and `atomics` (at the L2). `bound` names the longest; of `warps` what
+    its full speed), `blocks` (starting them all) and `atomics` (at the L2); of launches with bulk loads
+    `copies` (their stages filled and used in turn). `bound` names the longest; of `warps` what
     holds them up:
     `latency`, `dram`, `issue`, or a pipe: `fp32`, `fp64`, `int`, `special`, `memory`, `l1`, `stores`.
     `instructions_ns` gives the warps' time to the instructions that hold them up, in proportion. `assumed` says what
@@ -130,7 +132,7 @@ def estimate_time(
     the SM's busiest pipe serves all resident warps; and of the shorter one, where the pipe moves data, the part that a
     scheduler with few warps cannot overlap: 1 / warps of a scheduler. The last wave is walked by itself.
     """
-    execution = add_copy_sites(bound.kernel, execution)
+    bulk, execution = execution.bulk, add_copy_sites(bound.kernel, execution)
     device = bound.device
     pace, assumed = find_pace(device)
     if Obstacle.BLOCKS in without:
@@ -157,6 +159,9 @@ def estimate_time(
         "blocks": pace.block_start_ns * bound.launch.blocks_total,
         "atomics": 0.0 if Obstacle.ATOMICS in without else _bound_atomics(pace, execution, traffic),
     }
+    ring = find_ring(bound, bulk, occupancy)
+    if ring is not None and Obstacle.LATENCY not in without:
+        parts["copies"] = bound_ring(bound, ring, bulk, traffic.shares(), parts["warps"])
     longest = name_longest(parts)
     held_up = max(ledger.by_bound, key=lambda name: ledger.by_bound[name], default="latency")
     return Time(

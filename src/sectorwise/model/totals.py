@@ -112,14 +112,12 @@ def _count_requests(sites: Iterable[Site]) -> int:
 
     An issue without an active lane makes none (measured: tests/verify/reduction.ncu-rep), nor does a copy whose lanes
     all fill zeros (tile_bypass_filled_*, tile_through_filled_*), or a generic instruction whose lanes all go elsewhere
-    (family spaces).
+    (family spaces), to shared memory of other blocks too (`cluster_sum`).
     """
     return sum(
         site.executed - site.silent
         for site in sites
-        if site.access.space is not Space.GENERIC
-        or site.tag_requests
-        or not (site.wavefronts_hardware or site.sectors_local)
+        if site.access.space is not Space.GENERIC or site.tag_requests or site.unknown_because is not None
     )
 
 

@@ -33,3 +33,5 @@ extern "C" __global__ void row_maxima(const float *in, float *out, int n) {
 clip_mix = cupy.ElementwiseKernel(
     "float32 x, float32 y", "float32 z", "float t = x < 0 ? 0 : x > 1 ? 1 : x; z = t * y + (1 - t) * x", "clip_mix"
 )
+
+# mypy: disable-error-code="no-untyped-def,untyped-decorator"
