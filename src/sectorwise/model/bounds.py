@@ -67,7 +67,7 @@ def combine_pass(
 
 
 def combine_bounds(parts_ns: Mapping[str, float], *, atomics_spread: bool = False) -> float:
-    """How long a launch takes whose parts take so long: `launch`, `warps`, `dram`, `l2`, `blocks`, perhaps `atomics`.
+    """How long a launch takes whose parts take so long: `launch`, `end`, `warps`, `dram`, `l2`, `blocks`, `atomics`.
 
     DRAM is part of the warps' way, since they wait for it: of the two the longer counts. Atomics on many addresses add
     to the L2's other work (`atomics_spread`): its slices do both, and the walk of the warps knows of DRAM's queue, not
@@ -76,12 +76,12 @@ def combine_bounds(parts_ns: Mapping[str, float], *, atomics_spread: bool = Fals
     warps_ns, l2_ns = max(parts_ns["warps"], parts_ns["dram"]), parts_ns["l2"]
     atomics_ns = parts_ns.get("atomics", 0.0)
     at_l2_ns = (l2_ns + atomics_ns,) if atomics_spread else (l2_ns, atomics_ns)
-    return parts_ns["launch"] + join_times(warps_ns, *at_l2_ns, parts_ns["blocks"])
+    return parts_ns["launch"] + parts_ns["end"] + join_times(warps_ns, *at_l2_ns, parts_ns["blocks"])
 
 
 def name_longest(parts_ns: Mapping[str, float]) -> str:
-    """The part that takes longest, beside the launch itself."""
-    return max((name for name in parts_ns if name != "launch"), key=lambda name: parts_ns[name])
+    """The part that takes longest, beside the launch itself and its end."""
+    return max((name for name in parts_ns if name not in {"launch", "end"}), key=lambda name: parts_ns[name])
 
 
 def bound_dram(

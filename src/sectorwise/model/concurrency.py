@@ -54,8 +54,10 @@ class Concurrency:
     `in_flight_bytes_per_sm` what is outstanding on average, less because a burst drains before the next begins;
     `needed_bytes_per_sm` what keeps the memory 95 % busy. `pass_ns` is the time of one pass, `walk_ns` that of a warp
     to which every issue slot is free. `latency_ns` is the mean of a load under this load of the memory, of which
-    `queued_ns` is waiting; `memory_busy` the busy part of the memory's time. `assumed` says which numbers of the device
-    were borrowed or guessed; empty: all measured on it.
+    `queued_ns` is waiting; `memory_busy` the busy part of the memory's time. Before an idle memory, as the last warps of a
+    launch find it, passes of a warp are `spread_ns` apart (one standard deviation; of the sum of n passes, sqrt n times
+    as much), and the slowest of one pass of all warps of the device is `slowest_ns` above the mean. `assumed` says which
+    numbers of the device were borrowed or guessed; empty: all measured on it.
     """
 
     device: str
@@ -72,6 +74,8 @@ class Concurrency:
     dram_gbs: float
     load_gbs: float
     bound: Bound
+    spread_ns: float
+    slowest_ns: float
     assumed: tuple[str, ...]
 
 
@@ -107,11 +111,15 @@ class _Issue:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """Means over the sampled warps: cycles of a pass, latency of a load, and the product of bytes and latency."""
+    """Means over the sampled warps: cycles of a pass, latency of a load, and the product of bytes and latency.
+
+    And when each pass of each warp ends, float64 [passes + 1, blocks, warps of a block].
+    """
 
     pass_cycles: float
     latency_cycles: float
     byte_cycles: float
+    ends: Times
 
 
 def estimate_concurrency(
@@ -153,6 +161,9 @@ def estimate_concurrency(
 
     busy = _solve(lambda trial: load_memory(trial)[2] / memory.ceiling_gbs) if schedule.dram_bytes else 0.0
     walk, pass_ns, dram_gbs = load_memory(busy)
+    alone = [_draw_latencies(draw, memory, 0.0, in_step=True) * cycles_per_ns for draw in draws]
+    ends = _walk(issues, shape, alone, memory.l1_hit_ns * cycles_per_ns, draws).ends
+    passes = np.diff(ends, axis=0) / cycles_per_ns
     bound = Bound.MEMORY if busy >= _BUSY_ENOUGH else Bound.LATENCY
     if issue_cycles >= walk.pass_cycles:
         bound = Bound.ISSUE
@@ -171,6 +182,8 @@ def estimate_concurrency(
         dram_gbs=dram_gbs,
         load_gbs=share * sms * warps_per_sm * schedule.load_bytes / pass_ns,
         bound=bound,
+        spread_ns=float(passes.sum(axis=0).std()) / _PASSES_COUNTED**0.5,
+        slowest_ns=float(np.quantile(passes, 1 - 1 / max(2, warps_per_sm * sms)) - passes.mean()),
         assumed=memory.assumed,
     )
 
@@ -234,18 +247,20 @@ def _walk(
     """Let the sampled warps issue their schedule, pass after pass, with these latencies of each load, in cycles."""
     now = np.zeros(shape)
     clear = [np.zeros(shape) for _ in range(_SCOREBOARDS)]
-    begin = now
+    ends = []
     for one_pass in range(_PASSES_SKIPPED + _PASSES_COUNTED):
-        if one_pass == _PASSES_SKIPPED:
-            begin = now
+        if one_pass >= _PASSES_SKIPPED:
+            ends.append(now)
         for issue in issues:
             result_cycles = short_cycles if issue.load is None else latencies[issue.load][one_pass]
             now = _issue(issue, now, clear, result_cycles, short_cycles)
     counted = [latency[_PASSES_SKIPPED:].mean() for latency in latencies]
+    ends.append(now)
     return _Walk(
-        pass_cycles=float((now - begin).mean()) / _PASSES_COUNTED,
+        pass_cycles=float((now - ends[0]).mean()) / _PASSES_COUNTED,
         latency_cycles=float(np.mean(counted)) if counted else 0.0,
         byte_cycles=float(sum(draw.access.request_bytes * mean for draw, mean in zip(draws, counted, strict=True))),
+        ends=np.array(ends),
     )
 
 
@@ -279,10 +294,15 @@ def _merge_plain(schedule: Schedule, taken_branch_cycles: int) -> tuple[Slot, ..
     return tuple(merged)
 
 
-def _draw_latencies(draws: _Draws, memory: MemoryModel, wait_ns: float) -> Times:
-    """Latencies in ns of one load in every pass, shape (passes, blocks, warps), by the mean wait in a queue."""
+def _draw_latencies(draws: _Draws, memory: MemoryModel, wait_ns: float, *, in_step: bool = False) -> Times:
+    """Latencies in ns of one load in every pass, shape (passes, blocks, warps), by the mean wait in a queue.
+
+    Who waits for what others asked for waits with them: `in_step` gives all of these the mean.
+    """
     access = draws.access
     from_dram = draws.idle_ns + wait_ns * draws.waits
+    if in_step and access.waiting_share:
+        from_dram = np.where(draws.level < access.dram_share, from_dram, from_dram.mean())
     if access.dram_share >= 1:
         return from_dram
     from_l2 = np.where(draws.level < access.dram_share + access.l2_share, memory.l2_hit_ns, memory.l1_hit_ns)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation, Space
 from sectorwise.device import load_device, require_capability
-from sectorwise.model.accesses import average_accesses, count_written, find_shares
+from sectorwise.model.accesses import average_accesses, count_written, find_idle, find_shares
 from sectorwise.model.bounds import (
     DATA_PIPES,
     bound_dram,
@@ -20,7 +20,8 @@ from sectorwise.model.bounds import (
     name_longest,
 )
 from sectorwise.model.concurrency import Bound, estimate_concurrency
-from sectorwise.model.latency import MEASURED_DEVICE
+from sectorwise.model.ending import Leg, find_end
+from sectorwise.model.latency import MEASURED_DEVICE, describe_memory
 from sectorwise.model.roofline import Level, draw_roofline
 from sectorwise.model.schedule import Schedule, Slot, schedule_instructions
 from sectorwise.model.segments import list_usual, name_pipe, split_segments
@@ -76,7 +77,8 @@ NOTHING: Final[frozenset[Obstacle]] = frozenset()
 class Time:
     """How long a launch takes, caches cold, and why.
 
-    `estimate_ns` is `parts_ns["launch"]` and the others together, of which the longest counts for most. `parts_ns` has
+    `estimate_ns` is `parts_ns["launch"]`, `parts_ns["end"]` (what the last warp takes longer than the mean one, and the
+    way of the last store) and the others together, of which the longest counts for most. `parts_ns` has
     `warps` (the warps' way through their instructions, waiting and contending on their SM), `dram`, `l2` (all bytes at
     its full speed), `blocks` (starting them all) and `atomics` (at the L2). `bound` names the longest; of `warps` what
     holds them up:
@@ -127,7 +129,8 @@ def estimate_time(
     Segment by segment, pass by pass, a wave of blocks takes the longer of two times: that in which one warp walks
     through its instructions as their scoreboards let it, with the latencies of the loaded memory, and that in which
     the SM's busiest pipe serves all resident warps; and of the shorter one, where the pipe moves data, the part that a
-    scheduler with few warps cannot overlap: 1 / warps of a scheduler. The last wave is walked by itself.
+    scheduler with few warps cannot overlap: 1 / warps of a scheduler. The last wave is walked by itself, and ends with
+    its slowest warp.
     """
     device = bound.device
     pace, assumed = find_pace(device)
@@ -137,19 +140,25 @@ def estimate_time(
     setting = _Setting(
         device=device,
         pace=pace,
-        accesses=average_accesses(execution.sites, find_shares(execution, traffic)),
+        accesses=average_accesses(
+            execution.sites, find_shares(execution, traffic), find_idle(bound.kernel, execution)
+        ),
         pipe_cycles=_list_pipe_cycles(bound, execution, traffic, pace),
         warps_per_block=occupancy.warps_per_block,
         without=without,
     )
     segments = split_segments(bound.kernel, execution.issued.tolist(), warps)
     ledger = _Ledger()
+    legs: list[Leg] = []
     for times, blocks, sms in _list_waves(bound, occupancy, whole=Obstacle.LAST_WAVE in without):
+        legs = []
         for number, segment in enumerate(segments):
             begins = number == 0 and not segment.repeats
-            _walk_segment(setting, segment, (times, blocks * occupancy.warps_per_block, sms), ledger, begins=begins)
+            wave = times, blocks * occupancy.warps_per_block, sms
+            legs += _walk_segment(setting, segment, wave, ledger, begins=begins)
     parts = {
         "launch": pace.launch_ns,
+        "end": 0.0 if Obstacle.LATENCY in without else find_end(legs) + _time_stores(device, execution),
         "warps": ledger.total(),
         **_bound_memory(device, pace, execution, traffic, without),
         "blocks": pace.block_start_ns * bound.launch.blocks_total,
@@ -164,6 +173,16 @@ def estimate_time(
         instructions_ns=ledger.by_instruction,
         assumed=(*assumed, *(text for text in traffic.assumed if text not in assumed)),
     )
+
+
+def _time_stores(device: DeviceSpec, execution: Execution) -> float:
+    """The ns that the last store of a launch is on its way to the far half of the L2, and its answer back."""
+    stores = {Operation.STORE, Operation.REDUCTION}
+    stored = any(
+        site.access.operation in stores and site.access.space is not Space.SHARED and site.executed
+        for site in execution.sites
+    )
+    return describe_memory(device).l2_far_ns if stored else 0.0
 
 
 def _list_waves(bound: BoundLaunch, occupancy: Occupancy, *, whole: bool) -> Iterable[tuple[float, int, int]]:
@@ -231,12 +250,12 @@ def _list_lanes(device: DeviceSpec) -> dict[str, float]:
 
 def _walk_segment(
     setting: _Setting, segment: Segment, wave: tuple[float, int, int], ledger: _Ledger, *, begins: bool
-) -> None:
-    """Add a segment's time, in one kind of wave (times, warps an SM, SMs), to the ledger."""
+) -> list[Leg]:
+    """Add a segment's time, in one kind of wave (times, warps an SM, SMs), to the ledger; its part of the way."""
     times, warps, sms = wave
     usual = list_usual(segment)
     if not usual:
-        return
+        return []
     schedule = schedule_instructions(usual, setting.accesses, repeats=segment.repeats)
     cycles_per_ns = setting.device.boost_mhz / 1000
     if begins:
@@ -263,6 +282,7 @@ def _walk_segment(
     ledger.by_bound[held_up] = ledger.by_bound.get(held_up, 0.0) + spent
     for index, share in _share_out(setting, segment, held_up).items():
         ledger.by_instruction[index] = ledger.by_instruction.get(index, 0.0) + share * spent
+    return [Leg(segment.passes, walk, pass_ns)]
 
 
 def _is_spared(pipe: str, without: frozenset[Obstacle]) -> bool:

@@ -154,7 +154,8 @@ def estimate_traffic(
         each.index: name_role(access) for each in bound.kernel.instructions if (access := access_of(each)) is not None
     }
     depths = find_depths(bound.kernel.instructions)
-    l1 = simulate_l1(window, placement, L1Setup(occupancy.l1_bytes, behaviour.l1_ways, roles, depths))
+    l1_setup = L1Setup(occupancy.l1_bytes, behaviour.l1_ways, roles, depths, bound.launch.blocks_total)
+    l1 = simulate_l1(window, placement, l1_setup)
     setup = _set_up_l2(bound, behaviour, find_merge_share(bound, execution, occupancy, behaviour), l1)
     rest, after = bound.launch.blocks_total / window.blocks - 1, None
     if chain is None:
