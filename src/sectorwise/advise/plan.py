@@ -23,7 +23,7 @@ from sectorwise.model.bounds import (
     name_longest,
 )
 from sectorwise.model.concurrency import Bound, estimate_concurrency
-from sectorwise.model.ending import Leg, find_end
+from sectorwise.model.ending import Stretch, find_end
 from sectorwise.model.latency import MEASURED_DEVICE, describe_memory
 from sectorwise.model.occupancy import occupancy
 from sectorwise.model.roofline import Level, draw_roofline
@@ -128,9 +128,9 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
     else:
         kinds = [(float(full), held.blocks_per_sm, waves.sm_count)] if full else []
         kinds += [(1.0, -(-last // waves.sm_count), min(last, waves.sm_count))] if last else []
-    legs: list[Leg] = []
+    stretches: list[Stretch] = []
     for times, blocks, sms in kinds:
-        legs, beside_ns = [], 0.0
+        stretches, beside_ns = [], 0.0
         for steps, passes, repeats in ((plan.once, 1.0, False), (plan.loop, plan.passes, True)):
             if steps and passes:
                 warps = blocks * held.warps_per_block
@@ -139,11 +139,11 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
                 beside_ns = pass_ns / plan.passes if full >= _MANY_WAVES else 0.0
                 bounds[bound] = bounds.get(bound, 0.0) + times * passes * pass_ns
                 walks.append(walk)
-                legs.append(Leg(passes, walk, pass_ns))
+                stretches.append(Stretch(passes, walk, pass_ns))
     stores = any(step.is_store and not step.is_shared for step in (*plan.once, *plan.loop))
     parts = {
         "launch": pace.launch_ns,
-        "end": find_end(legs) + (describe_memory(spec).l2_far_ns if stores else 0.0),
+        "end": find_end(stretches) + (describe_memory(spec).l2_far_ns if stores else 0.0),
         "warps": sum(bounds.values()),
         **_bound_memory(plan, spec, pace),
         "blocks": pace.block_start_ns * plan.blocks,

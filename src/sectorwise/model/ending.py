@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class Stretch:
     """A part of a warp's way in the last wave: so many passes, the walk of one, and how long one takes there."""
 
     passes: float
@@ -22,19 +22,19 @@ class Leg:
     pass_ns: float
 
 
-def find_end(legs: Sequence[Leg]) -> float:
+def find_end(stretches: Sequence[Stretch]) -> float:
     """The ns by which the slowest of all warps of the last wave ends after what passes take in the mean.
 
     Earlier waves have none of it: where a block ends late, the next one begins late, and others begin early. What
     warps wait for beyond the mean adds up over passes as independent numbers do; of the slowest single pass what is
     beyond a normal distribution comes once. Passes that something else than waiting takes longer for hide it.
     """
-    walked = [leg for leg in legs if leg.passes and leg.walk.spread_ns]
+    walked = [each for each in stretches if each.passes and each.walk.spread_ns]
     if not walked:
         return 0.0
-    warps = max(leg.walk.warps_per_sm * leg.walk.sm_count for leg in legs)
+    warps = max(each.walk.warps_per_sm * each.walk.sm_count for each in stretches)
     slowest = NormalDist().inv_cdf(1 - 1 / max(2, warps))
-    variance = sum(leg.passes * leg.walk.spread_ns**2 for leg in walked)
-    beyond = max(0.0, *(leg.walk.slowest_ns - slowest * leg.walk.spread_ns for leg in walked), 0.0)
-    way = sum(leg.passes * leg.walk.walk_ns for leg in legs) + slowest * sqrt(variance) + beyond
-    return max(0.0, way - sum(leg.passes * leg.pass_ns for leg in legs))
+    variance = sum(each.passes * each.walk.spread_ns**2 for each in walked)
+    beyond = max(0.0, *(each.walk.slowest_ns - slowest * each.walk.spread_ns for each in walked), 0.0)
+    way = sum(each.passes * each.walk.walk_ns for each in stretches) + slowest * sqrt(variance) + beyond
+    return max(0.0, way - sum(each.passes * each.pass_ns for each in stretches))

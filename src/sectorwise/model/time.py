@@ -19,8 +19,8 @@ from sectorwise.model.bounds import (
     join_times,
     name_longest,
 )
-from sectorwise.model.concurrency import Bound, estimate_concurrency
-from sectorwise.model.ending import Leg, find_end
+from sectorwise.model.concurrency import Bound, Leg, estimate_legs
+from sectorwise.model.ending import Stretch, find_end
 from sectorwise.model.latency import MEASURED_DEVICE, describe_memory
 from sectorwise.model.roofline import Level, draw_roofline
 from sectorwise.model.schedule import Schedule, Slot, schedule_instructions
@@ -28,12 +28,13 @@ from sectorwise.model.segments import list_usual, name_pipe, split_segments
 from sectorwise.model.waves import count_waves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from sectorwise.binding import BoundLaunch
     from sectorwise.device import DeviceSpec
     from sectorwise.machine.execution import Execution, Site
     from sectorwise.measurements import PaceBehaviour
+    from sectorwise.model.concurrency import Concurrency
     from sectorwise.model.occupancy import Occupancy
     from sectorwise.model.schedule import Access
     from sectorwise.model.segments import Segment
@@ -44,6 +45,9 @@ WARP_LANES: Final = 32
 SECTORS_IN_LINE: Final = 4
 LONE_SECTORS: Final = 1.5
 """Sectors a line up to which a request is taken to ask for lone ones."""
+
+IN_STEP_WAVES: Final = 2
+"""Waves up to which the blocks of an SM are taken to go through the code in step, as the first ones do."""
 
 SPREAD_LANES: Final = 4096
 """Lanes on one address up to which atomics are taken to be spread over the L2, where they add to its other work."""
@@ -106,6 +110,20 @@ class _Ledger:
 
 
 @dataclass(frozen=True, slots=True)
+class _Wave:
+    """So many waves alike: warps of an SM, SMs, and what `share` of the warps there are, as some SMs have a block less.
+
+    While blocks are `in_step`, all are in one segment; else at any time some are in each.
+    """
+
+    times: float
+    warps: int
+    sms: int
+    share: float
+    in_step: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Setting:
     """What the walks of a launch have in common."""
 
@@ -140,25 +158,19 @@ def estimate_time(
     setting = _Setting(
         device=device,
         pace=pace,
-        accesses=average_accesses(
-            execution.sites, find_shares(execution, traffic), find_idle(bound.kernel, execution)
-        ),
+        accesses=average_accesses(execution.sites, find_shares(execution, traffic), find_idle(bound.kernel, execution)),
         pipe_cycles=_list_pipe_cycles(bound, execution, traffic, pace),
         warps_per_block=occupancy.warps_per_block,
         without=without,
     )
     segments = split_segments(bound.kernel, execution.issued.tolist(), warps)
     ledger = _Ledger()
-    legs: list[Leg] = []
-    for times, blocks, sms in _list_waves(bound, occupancy, whole=Obstacle.LAST_WAVE in without):
-        legs = []
-        for number, segment in enumerate(segments):
-            begins = number == 0 and not segment.repeats
-            wave = times, blocks * occupancy.warps_per_block, sms
-            legs += _walk_segment(setting, segment, wave, ledger, begins=begins)
+    stretches: list[Stretch] = []
+    for wave in _list_waves(bound, occupancy, whole=Obstacle.LAST_WAVE in without):
+        stretches = _walk_wave(setting, segments, wave, ledger)
     parts = {
         "launch": pace.launch_ns,
-        "end": 0.0 if Obstacle.LATENCY in without else find_end(legs) + _time_stores(device, execution),
+        "end": 0.0 if Obstacle.LATENCY in without else find_end(stretches) + _time_stores(device, execution),
         "warps": ledger.total(),
         **_bound_memory(device, pace, execution, traffic, without),
         "blocks": pace.block_start_ns * bound.launch.blocks_total,
@@ -185,18 +197,20 @@ def _time_stores(device: DeviceSpec, execution: Execution) -> float:
     return describe_memory(device).l2_far_ns if stored else 0.0
 
 
-def _list_waves(bound: BoundLaunch, occupancy: Occupancy, *, whole: bool) -> Iterable[tuple[float, int, int]]:
-    """Times, blocks an SM and SMs: of the full waves, and of the last one, in which `whole` leaves no SM idle."""
+def _list_waves(bound: BoundLaunch, occupancy: Occupancy, *, whole: bool) -> Iterable[_Wave]:
+    """The full waves together, and the last one, in which `whole` leaves no SM idle."""
     waves = count_waves(bound.launch.blocks_total, occupancy.blocks_per_sm, bound.device.sm_count)
+    held, in_step = occupancy.warps_per_block, waves.waves <= IN_STEP_WAVES
     full, last = divmod(waves.blocks, waves.blocks_per_wave)
     if whole and waves.blocks > waves.sm_count:
         blocks = min(occupancy.blocks_per_sm, waves.blocks // waves.sm_count)
-        yield waves.blocks / (blocks * waves.sm_count), blocks, waves.sm_count
+        yield _Wave(waves.blocks / (blocks * waves.sm_count), blocks * held, waves.sm_count, 1.0, in_step)
         return
     if full:
-        yield full, occupancy.blocks_per_sm, waves.sm_count
+        yield _Wave(full, occupancy.blocks_per_sm * held, waves.sm_count, 1.0, in_step)
     if last:
-        yield 1, -(-last // waves.sm_count), min(last, waves.sm_count)
+        blocks, sms = -(-last // waves.sm_count), min(last, waves.sm_count)
+        yield _Wave(1, blocks * held, sms, last / (blocks * sms), in_step)
 
 
 def _list_pipe_cycles(
@@ -248,41 +262,85 @@ def _list_lanes(device: DeviceSpec) -> dict[str, float]:
     return lanes
 
 
-def _walk_segment(
-    setting: _Setting, segment: Segment, wave: tuple[float, int, int], ledger: _Ledger, *, begins: bool
-) -> list[Leg]:
-    """Add a segment's time, in one kind of wave (times, warps an SM, SMs), to the ledger; its part of the way."""
-    times, warps, sms = wave
-    usual = list_usual(segment)
-    if not usual:
+def _walk_wave(setting: _Setting, segments: Sequence[Segment], wave: _Wave, ledger: _Ledger) -> list[Stretch]:
+    """Add the time of all segments in a kind of wave to the ledger; the way through it once."""
+    walked = [(number, segment) for number, segment in enumerate(segments) if list_usual(segment)]
+    legs = [
+        Leg(_schedule(setting, segment, begins=number == 0 and not segment.repeats), segment.passes)
+        for number, segment in walked
+    ]
+    if not legs:
         return []
-    schedule = schedule_instructions(usual, setting.accesses, repeats=segment.repeats)
+
+    def estimate(some: list[Leg]) -> list[Concurrency]:
+        return estimate_legs(
+            some,
+            wave.warps,
+            setting.device,
+            warps_per_block=setting.warps_per_block,
+            sm_count=wave.sms,
+            share=wave.share,
+        )
+
+    walks = [estimate([leg])[0] for leg in legs] if wave.in_step else estimate(legs)
+    return [
+        _spend(setting, segment, (leg.schedule, walk), wave, ledger)
+        for (_, segment), leg, walk in zip(walked, legs, walks, strict=True)
+    ]
+
+
+def _schedule(setting: _Setting, segment: Segment, *, begins: bool) -> Schedule:
+    """A segment's schedule; where it `begins` a block, after what lies between that and the block before."""
+    schedule = schedule_instructions(list_usual(segment), _weigh_accesses(setting, segment), repeats=segment.repeats)
+    if not begins:
+        return schedule
+    turnaround = Slot(round(setting.pace.block_turnaround_ns * setting.device.boost_mhz / 1000))
+    return Schedule((turnaround, *schedule.slots), schedule.repeats)
+
+
+def _weigh_accesses(setting: _Setting, segment: Segment) -> dict[int, Access]:
+    """What an instruction moves a pass, where only a part of the passes issue it: in the others nobody waits for it."""
+    weighed = {}
+    for instruction, weight in zip(segment.instructions, segment.weights, strict=True):
+        access = setting.accesses.get(instruction.index)
+        if access is not None:
+            part = min(1.0, weight)
+            weighed[instruction.index] = replace(
+                access,
+                dram_share=part * access.dram_share,
+                l2_share=part * access.l2_share,
+                waiting_share=part * access.waiting_share,
+            )
+    return weighed
+
+
+def _spend(
+    setting: _Setting, segment: Segment, way: tuple[Schedule, Concurrency], wave: _Wave, ledger: _Ledger
+) -> Stretch:
+    """Add a segment's time, whose schedule is walked like that, to the ledger."""
+    schedule, walk = way
     cycles_per_ns = setting.device.boost_mhz / 1000
-    if begins:
-        turnaround = Slot(round(setting.pace.block_turnaround_ns * cycles_per_ns))
-        schedule = Schedule((turnaround, *schedule.slots), schedule.repeats)
-    walk = estimate_concurrency(schedule, warps, setting.device, warps_per_block=setting.warps_per_block, sm_count=sms)
     pipes: dict[str, float] = {}
     for instruction, weight in zip(segment.instructions, segment.weights, strict=True):
         for pipe, cycles in setting.pipe_cycles.get(instruction.index, {}).items():
             pipes[pipe] = pipes.get(pipe, 0.0) + weight * cycles
     pipes = {name: cycles for name, cycles in pipes.items() if not _is_spared(name, setting.without)}
     busiest = max(pipes, key=lambda name: pipes[name], default="issue")
-    pipe_ns = warps * pipes.get(busiest, 0.0) / cycles_per_ns
+    pipe_ns = wave.warps * pipes.get(busiest, 0.0) / cycles_per_ns
     schedulers = require_capability(setting.device).sub_partitions
-    issue_ns = -(-warps // schedulers) * len(schedule.slots) / cycles_per_ns
+    issue_ns = -(-wave.warps // schedulers) * len(schedule.slots) / cycles_per_ns
     walk_ns = join_times(
         0.0 if Obstacle.LATENCY in setting.without else walk.walk_ns,
         0.0 if Obstacle.ISSUE in setting.without else issue_ns,
     )
     queues = _list_lanes(setting.device).get(busiest, 0.0) < WARP_LANES * schedulers
-    pass_ns = combine_pass(walk_ns, pipe_ns, busiest, warps / schedulers, queues=queues)
+    pass_ns = combine_pass(walk_ns, pipe_ns, busiest, wave.warps / schedulers, queues=queues)
     held_up = busiest if pipe_ns >= walk.pass_ns else {Bound.MEMORY: "dram"}.get(walk.bound, str(walk.bound))
-    spent = times * segment.passes * pass_ns
+    spent = wave.times * segment.passes * pass_ns
     ledger.by_bound[held_up] = ledger.by_bound.get(held_up, 0.0) + spent
     for index, share in _share_out(setting, segment, held_up).items():
         ledger.by_instruction[index] = ledger.by_instruction.get(index, 0.0) + share * spent
-    return [Leg(segment.passes, walk, pass_ns)]
+    return Stretch(segment.passes, walk, pass_ns)
 
 
 def _is_spared(pipe: str, without: frozenset[Obstacle]) -> bool:
