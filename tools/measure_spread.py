@@ -15,7 +15,7 @@ import argparse
 import json
 import re
 import tempfile
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tools.record_truth import MEMORY_TOTALS, find_cubin, profile, read_report
@@ -65,7 +65,7 @@ def main() -> None:
         times_ns[f"{path.parent.name}/{path.stem}"] = measure(path, options.times, options.cases, options.ncu)
         document = {
             "device": options.device,
-            "date": datetime.now(tz=timezone.utc).date().isoformat(),
+            "date": datetime.now(tz=UTC).date().isoformat(),
             "times_ns": times_ns,
         }
         options.output.write_text(json.dumps(document) + "\n")

@@ -214,7 +214,7 @@ def test_mappings_of_a_square_weight_and_of_short_rows_rank_as_measured() -> Non
     measured = {name: measure_textbook(name) for name in predicted}
     assert_same_order(predicted, measured)
     for name, time_ns in predicted.items():
-        assert time_ns == pytest.approx(measured[name], rel=0.21), name
+        assert time_ns == pytest.approx(measured[name], rel=0.2), name
     for name in ("c_gemv_thread_a_column_4096", "c_gemv_short_four_rows", "c_gemv_warp_a_row_14336"):
         assert predicted[name] == pytest.approx(measured[name], rel=0.1), name
     way = rows.find("a thread a row").cost
@@ -244,7 +244,7 @@ def test_mappings_rank_as_measured_for_every_batch_and_order_of_storage(layout: 
     measured = {row: measure_textbook(row, "mappings") for row in names}
     assert_same_order(predicted, measured)
     # Two bytes a lane and several vectors: waits for each x, which plans of bursts leave out, are a third of the time.
-    within = {row: 0.35 if row in {"m_row_scalar_4", "m_row_scalar_8"} else 0.21 for row in names}
+    within = {row: 0.35 if row in {"m_row_scalar_4", "m_row_scalar_8"} else 0.2 for row in names}
     for row, time_ns in predicted.items():
         assert time_ns == pytest.approx(measured[row], rel=within[row]), row
 

@@ -139,7 +139,7 @@ def test_strides_and_widths_take_the_time_that_was_measured() -> None:
     predicted = {name: estimate(make(), "h200").time_ns for name, make in PLANS.items()}
     measured = {name: measure(name) for name in PLANS}
     for name, time_ns in predicted.items():
-        assert time_ns == pytest.approx(measured[name], rel=0.21), name
+        assert time_ns == pytest.approx(measured[name], rel=0.2), name
     for one in PLANS:
         for other in PLANS:
             if measured[one] * EQUAL < measured[other]:
