@@ -81,6 +81,8 @@ class Plan:
     dram_write_bytes: float = 0.0
     lone_bytes: float = 0.0
     l2_bytes: float | None = None
+    same_address: int = 0
+    launches_beside: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,8 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
                 stretches.append(Stretch(passes, walk, pass_ns))
     stores = any(step.is_store and not step.is_shared for step in (*plan.once, *plan.loop))
     parts = {
-        "launch": pace.launch_ns,
+        "launch": pace.launch_ns * (1 + plan.launches_beside),
+        "atomics": pace.same_address_float_ns * plan.same_address,
         "end": find_end(stretches) + (describe_memory(spec).l2_far_ns if stores else 0.0),
         "warps": sum(bounds.values()),
         **_bound_memory(plan, spec, pace),
