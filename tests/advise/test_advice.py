@@ -311,6 +311,32 @@ def test_the_order_reverses_where_it_is_said_to(shape: tuple[int, int], layout: 
         assert " ".join(str(each).split()) in " ".join(str(found).split())
 
 
+def test_few_rows_split_k_over_blocks() -> None:
+    found = advise_gemv(8, 131_072)
+    split, cleared = (found.find(f"64 blocks a row (split K), {how}") for how in ("last adds", "atomics"))
+    assert found.winner is split
+    assert split.kind == cleared.kind == "split K over blocks"
+    # 8 x 64 blocks of eight warps, each with 256 KiB / 512 of a row.
+    assert (split.cost.blocks, split.cost.threads) == (512, 512 * 256)
+    one_block = found.find("8 warps a row (split K)").cost
+    assert one_block.blocks == 8
+    assert 5 * split.cost.time_ns < one_block.time_ns
+    # What adds the sums is counted: a store, a fence, a count, and the last block's loads; or atomics and a launch.
+    plain = split.cost.parts_ns["warps"] - cleared.cost.parts_ns["warps"]
+    assert plain > 3 * 141
+    assert cleared.cost.parts_ns["launch"] == 2 * split.cost.parts_ns["launch"]
+    assert cleared.cost.parts_ns["atomics"] == pytest.approx(64 * 1.74)
+
+
+def test_splitting_k_over_blocks_loses_where_rows_fill_the_device() -> None:
+    assert not any(way.kind == "split K over blocks" for way in advise_gemv(4096, 4096).candidates)
+    found = compare_mappings(8, 131_072)
+    (rises,) = (each for each in found.crossovers if each.quantity == "N" and each.rises)
+    assert rises.winner is not None
+    assert "blocks a row" not in rises.winner
+    assert 64 < rises.value <= 2048
+
+
 def test_mappings_that_fit_no_multiprocessor_are_left_out() -> None:
     found = advise_gemv(1024, 1024, "int4", "KN", batch=2)
     assert "a thread 32 columns, K/32 fits no SM" in " ".join(str(found).split())

@@ -10,7 +10,7 @@ import json
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -60,9 +60,9 @@ def read_measured() -> dict[str, float]:
     return times
 
 
-def of_ranking(found: Callable[[], Ranking[object]], name: str) -> Predict:  # type: ignore[type-var]
+def of_ranking(found: Callable[[], Ranking[Any]], name: str) -> Predict:
     def predict() -> float:
-        cost: Cost = found().find(name).cost  # type: ignore[attr-defined]
+        cost: Cost = found().find(name).cost
         return cost.time_ns
 
     return predict
@@ -73,7 +73,7 @@ def of_plan(make: Callable[[], Plan]) -> Predict:
 
 
 def of_gemv(name: str, n: int = 4096, k: int = 4096, layout: str = "NK", batch: int = 1) -> Predict:
-    return of_ranking(partial(advise_gemv, n, k, layout=layout, batch=batch), name)  # type: ignore[arg-type]
+    return of_ranking(partial(advise_gemv, n, k, layout=layout, batch=batch), name)
 
 
 def of_tile(n: int, sizes: tuple[int, int, int, int], warp: tuple[int, int], lane: int, rows: int, pad: int) -> Predict:
@@ -96,7 +96,7 @@ def of_untiled(n: int, name: str) -> Predict:
 
 def of_transposes(side: int, names: dict[str, str], dtype: str = "f32") -> dict[str, Predict]:
     found = cache(partial(advise_transpose, side, side, dtype))
-    return {row: of_ranking(found, name) for row, name in names.items()}  # type: ignore[arg-type]
+    return {row: of_ranking(found, name) for row, name in names.items()}
 
 
 def of_records(names: dict[str, str], *what: str, **how: object) -> dict[str, Predict]:
