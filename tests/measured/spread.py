@@ -9,6 +9,7 @@ from pathlib import Path
 SPREAD = Path(__file__).parent / "device" / "spread.json"
 """Launches measured again and again on one afternoon (`tools/measure_spread.py`), as the rows were."""
 
+TOGETHER = " + "
 LONG_NS = 10_000
 """Shorter launches were measured again for themselves; of those that were not the relative spread is that of others."""
 
@@ -28,7 +29,13 @@ def find_spread() -> float:
 
 
 def measure_range(name: str, time_ns: float) -> tuple[float, float]:
-    """Between which times a launch lies that once took `time_ns`: as measured again, or as others of its length do."""
+    """Between which times a launch lies that once took `time_ns`: as measured again, or as others of its length do.
+
+    `a + b` are two launches, one after the other, that were both measured again.
+    """
+    if TOGETHER in name:
+        ranges = [read_times()[part] for part in name.split(TOGETHER)]
+        return sum(min(times) for times in ranges), sum(max(times) for times in ranges)
     times = read_times().get(name)
     if times is not None:
         return min(*times, time_ns), max(*times, time_ns)

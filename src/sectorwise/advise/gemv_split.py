@@ -37,9 +37,19 @@ def list_split_ways(weight: Weight, device: DeviceSpec) -> list[Way]:
     largest = 1 << int(math.log2(most))
     ways = []
     for parts in dict.fromkeys((largest, max(2, largest // 4))):
-        base = plan_rows_of_blocks(weight, device, f"{parts} blocks a row (split K)", parts)
+        base = _read_x_once(weight, plan_rows_of_blocks(weight, device, f"{parts} blocks a row (split K)", parts))
         ways += [_add_last(weight, base, parts), _add_by_atomics(weight, base, parts)]
     return ways
+
+
+def _read_x_once(weight: Weight, way: Way) -> Way:
+    """Each block reads a part of x of its own: DRAM gives it to one row's, and those of the others wait with it."""
+    others = 1 - 1 / weight.n
+    loop = tuple(
+        replace(step, dram_share=1 - others, l2_share=others, waiting_share=others) if step.name == "x" else step
+        for step in way.plan.loop
+    )
+    return replace(way, plan=replace(way.plan, loop=loop))
 
 
 def _add_last(weight: Weight, base: Way, parts: int) -> Way:

@@ -148,11 +148,12 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
                 bounds[bound] = bounds.get(bound, 0.0) + times * passes * pass_ns
                 walks.append(walk)
                 stretches.append(Stretch(passes, walk, pass_ns))
+    memory = describe_memory(spec)
     stores = any(step.is_store and not step.is_shared for step in (*plan.once, *plan.loop))
     parts = {
-        "launch": pace.launch_ns * (1 + plan.launches_beside),
+        "launch": pace.launch_ns + plan.launches_beside * (pace.launch_ns + PROLOGUE_NS + memory.l2_far_ns),
         "atomics": pace.same_address_float_ns * plan.same_address,
-        "end": find_end(stretches) + (describe_memory(spec).l2_far_ns if stores else 0.0),
+        "end": find_end(stretches) + (memory.l2_far_ns if stores else 0.0),
         "warps": sum(bounds.values()),
         **_bound_memory(plan, spec, pace),
         "blocks": pace.block_start_ns * plan.blocks,
@@ -260,6 +261,7 @@ def _list_slots(step: Step) -> list[Slot]:
             1 if step.sectors >= _DENSE_SECTORS * step.lines else max(1, round(step.lines)),
             step.dram_share,
             step.l2_share,
+            step.waiting_share,
         )
     sets = None
     if step.is_load:
