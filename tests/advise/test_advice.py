@@ -313,7 +313,7 @@ def test_the_order_reverses_where_it_is_said_to(shape: tuple[int, int], layout: 
 
 def test_few_rows_split_k_over_blocks() -> None:
     found = advise_gemv(8, 131_072)
-    split, cleared = (found.find(f"64 blocks a row (split K), {how}") for how in ("last adds", "atomics"))
+    split, cleared = (found.find(f"64 blocks a row, {how}") for how in ("last adds", "atomics"))
     assert found.winner is split
     assert split.kind == cleared.kind == "split K over blocks"
     # 8 x 64 blocks of eight warps, each with 256 KiB / 512 of a row.

@@ -28,7 +28,7 @@ MAPPINGS = (
     "m_row_split_4", "m_columns_1", "m_columns_8", "m_columns_32",
 )  # fmt: skip
 
-SPLITS = ("m_few_warps", "m_few_last_16", "m_few_atomics_16", "m_few_last_64", "m_few_atomics_64", "m_clear")
+SPLITS = ("m_few_warps", "m_few_atomics_16", "m_few_atomics_64", "m_clear")
 
 
 @cache

@@ -23,7 +23,7 @@ _FENCE: Final = 2
 
 
 def list_split_ways(weight: Weight, device: DeviceSpec) -> list[Way]:
-    """Mappings of a weight [N, K] in which K is split over so many blocks a row that the device is full, and half full.
+    """Mappings of a weight [N, K] in which K is split over so many blocks a row that the device is full, or a quarter.
 
     Their sums are added by the last block of a row (each leaves its sum, counts itself, and who comes last reads all of
     them), or by atomics on a y that another launch has cleared.
@@ -37,7 +37,7 @@ def list_split_ways(weight: Weight, device: DeviceSpec) -> list[Way]:
     largest = 1 << int(math.log2(most))
     ways = []
     for parts in dict.fromkeys((largest, max(2, largest // 4))):
-        base = _read_x_once(weight, plan_rows_of_blocks(weight, device, f"{parts} blocks a row (split K)", parts))
+        base = _read_x_once(weight, plan_rows_of_blocks(weight, device, f"{parts} blocks a row", parts))
         ways += [_add_last(weight, base, parts), _add_by_atomics(weight, base, parts)]
     return ways
 
