@@ -93,18 +93,21 @@ def measure_check() -> list[Measured]:
     """The whole command on a product of matrices in shared memory, 49 million lane-instructions."""
     cubin, launches = FOLDER / "gemm.sm_90.cubin", FOLDER / "gemm.json"
     command = ["-m", "sectorwise", "check", str(cubin), "--launches", str(launches), "--kernel", "k_mm_tile16"]
-    cold = time_command(command, "off", 9)
+    with tempfile.TemporaryDirectory() as folder:
+        # A cache that is empty is filled, which switching it off would leave out.
+        colds = [time_command(command, f"{folder}/{number}", 1) for number in range(9)]
+    cold = statistics.median(times[0] for times in colds), statistics.median(times[1] for times in colds)
     with tempfile.TemporaryDirectory() as folder:
         measure_command(command, folder, 1)
         warm = time_command(command, folder, 9)
     return [
-        Measured("`check` of `k_mm_tile16`, nothing in the cache", _show_both(cold), "0.8 s"),
+        Measured("`check` of `k_mm_tile16`, with an empty cache", _show_both(cold), "0.8 s"),
         Measured("the same from the cache", _show_both(warm), "0.5 s"),
     ]
 
 
 def _show_both(seconds: tuple[float, float]) -> str:
-    return f"{seconds[0]:.2f} s ({seconds[1]:.2f} s by the clock)"
+    return f"{seconds[1]:.2f} s by the clock ({seconds[0]:.2f} s of processors)"
 
 
 def measure_compiling() -> list[Measured]:

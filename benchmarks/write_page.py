@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.levels import compare_levels
 from benchmarks.measure import describe_machine, measure_all
 from benchmarks.peers import compare_cubins, compare_transposes, list_versions
-from benchmarks.rows import describe_row, list_large_rows
+from benchmarks.rows import describe_row, list_large_rows, load_all
 
 PAGE = Path(__file__).parents[1] / "docs" / "performance.md"
 
@@ -18,8 +18,8 @@ TEXT = """# Performance
 
 Measured on {today}: {machine}, Python {python}, {versions}.
 `python -m benchmarks.write_page` measures all of it again and writes this page.
-Times are medians of processor time (user and system, all threads). Other work shared the machine (load {load:.1f} at
-the start): alone it is faster, and the clock shows little more than these.
+Times are medians of processor time (user and system, all threads and processes), where nothing else is said. The load
+of the machine at the start was {load:.1f}: where others share it, it is faster alone.
 
 ## What commands and machine code take
 
@@ -27,11 +27,12 @@ the start): alone it is faster, and the clock shows little more than these.
 |---|---:|---:|
 {measured}
 
-Of `check` from the cache more than half goes into loading NumPy, LLVM and the package's own modules, with the byte code
-that an installation has; without anything in the cache NVIDIA's nvdisasm takes a quarter of a second more, however
-little it lists. "AVX2 alone" is code for the same machine without its AVX-512; no older machine was measured. A rate is
-that of all active lanes, and holds all that a run takes but compiling. In the divergent loops some 28 of 32 lanes are
-active; those that store make a pattern of their own for nearly every request.
+Of `check` from the cache half goes into loading NumPy, LLVM and the package's own modules, with the byte code that an
+installation has. With an empty cache NVIDIA's nvdisasm takes a quarter of a second, however little it lists; it runs on
+another core while Python loads ([architecture.md](architecture.md), "The start"). "AVX2 alone" is code for the same
+machine without its AVX-512; no older machine was measured. A rate is that of all active lanes, and holds all that a run
+takes but compiling. In the divergent loops some 28 of 32 lanes are active; those that store make a pattern of their own
+for nearly every request.
 
 ## A second tier
 
@@ -77,6 +78,7 @@ on arguments, on loaded indices or on the block; it needs NVIDIA's nvdisasm and 
 def main() -> None:
     """Measures everything, and writes the page."""
     load = os.getloadavg()[0]
+    load_all()
     rows = []
     for row in list_large_rows():
         name, threads, seconds, mebibytes, *rest = describe_row(row).split(maxsplit=4)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sectorwise.analyze import bind_launch
 from sectorwise.binary.cubin import read_cubin
 from sectorwise.device import load_device
+from sectorwise.examine import bind_launch
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.choose import choose_frontend
 from sectorwise.launch.files import read_launch_file

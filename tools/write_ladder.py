@@ -51,16 +51,16 @@ Four problems, each solved several times, each time a little better, the last on
 in `examples/ladder`, made to be read; `sectorwise check examples/ladder/gemv.cu` shows any of them line by line. This
 page is written by `tools/write_ladder.py`.
 
-Requests and sectors are those of global memory, wavefronts those of shared memory, on an H200. They are exact. The last
-column is what the models make of them (`--caches`, from an empty L2); none of it was measured. Launches are small: what
-is said of time says how rungs stand to each other, not what a large matrix takes. `sectorwise.kernels` has the same
-ideas in running form, for all shapes.
+Requests and sectors are those of global memory (a bulk copy is a request), wavefronts those of shared memory, on an
+H200. They are exact. The last column is what the models make of them (`--caches`, from an empty L2); none of it was
+measured. Launches are small: what is said of time says how rungs stand to each other, not what a large matrix takes.
+`sectorwise.kernels` has the same ideas in running form, for all shapes.
 """
 _TAIL: Final = """\
-What these two fetch of A and B is not in their counts, nor in a time: the reports say so of each instruction. These
-launches do not say what the tensor maps in memory are of (one passed by value can be said, [launches.md](launches.md)),
-and the results of wgmma are not computed; that every block ends, and what is stored, is. `sectorwise.kernels.matmul`
-begins here: [the log](../benchmarks/kernels/LOG.md) has what each step brought on an H200.
+What these two fetch of A and B is known, since their launches say what the tensor maps are of
+([launches.md](launches.md)): 2,048 tiles of 8 KiB. The results of wgmma are not computed, which the reports say; no
+count hangs on them. On an H200 all counts were equal ([verify.md](verify.md)), the products within rounding.
+`sectorwise.kernels.matmul` begins here: [the log](../benchmarks/kernels/LOG.md) has what each step brought on an H200.
 """
 
 
@@ -73,9 +73,14 @@ def describe_counts(kernel: KernelAnalysis, number: int) -> str:
     """The row of a rung, as far as it is counts."""
     totals = kernel.totals
     requests = sum(site.executed for site in kernel.sites if site.space == "global")
+    copies = sum(each.copies or 0 for each in kernel.copies)
+    sectors = (
+        (totals.l2_theoretical_sectors or 0) + sum(each.sectors or 0 for each in kernel.copies),
+        (totals.l2_theoretical_sectors_ideal or 0) + sum(each.sectors_ideal or 0 for each in kernel.copies),
+    )
     cells = [
         f"{number} `{kernel.name}`",
-        *(f"{count:,}" for count in (requests, totals.l2_theoretical_sectors, totals.l2_theoretical_sectors_ideal)),
+        *(f"{count:,}" for count in (requests + copies, *sectors)),
         *(f"{count:,}" for count in (totals.shared_wavefronts, totals.shared_wavefronts_ideal)),
     ]
     return f"| {' | '.join(cells)} |"
@@ -94,7 +99,7 @@ def render_ladder(name: str, kernels: Sequence[KernelAnalysis]) -> str:
     rows = []
     for number, kernel in enumerate(kernels, 1):
         time = "" if kernel.time is None else f"{float(f'{kernel.time.estimate_ns / 1000:.3g}'):g}"
-        time = "unknown" if kernel.limitations else time
+        time = "unknown" if any(not each.of_values for each in kernel.limitations) else time
         codes = sorted({finding.code for finding in kernel.findings if finding.code in _COUNTED})
         rows.append(f"{describe_counts(kernel, number)} {', '.join(codes) or 'none'} | {time} |")
     steps = "\n".join(read_comments(name))

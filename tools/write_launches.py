@@ -61,8 +61,9 @@ def write_argument(argument: Argument) -> dict[str, Any]:
 
 
 def write_contents(contents: Contents) -> str:
-    """`zeros`, `noise`, `arange`, `perm:SEED` or `uniform:SEED`."""
-    return contents.kind if contents.seed is None else f"{contents.kind}:{contents.seed}"
+    """`zeros`, `noise`, `arange`, `perm:SEED`, `uniform:SEED` or `uniform:SEED:BELOW`."""
+    parts = (contents.kind, contents.seed, contents.below)
+    return ":".join(str(part) for part in parts if part is not None)
 
 
 def write_launches(source: Path, folder: Path) -> None:

@@ -55,7 +55,7 @@ __device__ void multiply(float (&sums)[16][4], unsigned long long a, unsigned lo
 
 constexpr int STAGES = 4, BOX = 8192, STAGE = 4 * BOX;  // 64 of the depth: two boxes of 64 rows, two of 64 columns
 
-__device__ void multiply_tile(const TensorMap* maps, float* c, int n, int k, int row, int column) {
+__device__ void multiply_tile(const TensorMap* a, const TensorMap* b, float* c, int n, int k, int row, int column) {
   extern __shared__ __align__(1024) unsigned char memory[];
   unsigned int base = address_of(memory), full = base + STAGES * STAGE, empty = full + 8 * STAGES;
   if (threadIdx.x == 0) {
@@ -70,8 +70,8 @@ __device__ void multiply_tile(const TensorMap* maps, float* c, int n, int k, int
       wait_for(empty + 8 * stage, t / STAGES % 2 ^ 1);
       announce(barrier, STAGE);
       for (int i = 0; i < 2; ++i) {
-        fetch(to + i * BOX, maps, t * 64, row + 64 * i, barrier);
-        fetch(to + (2 + i) * BOX, maps + 1, column + 64 * i, t * 64, barrier);
+        fetch(to + i * BOX, a, t * 64, row + 64 * i, barrier);
+        fetch(to + (2 + i) * BOX, b, column + 64 * i, t * 64, barrier);
       }
     }
   } else if (threadIdx.x < 256) {
@@ -96,18 +96,22 @@ __device__ void multiply_tile(const TensorMap* maps, float* c, int n, int k, int
   }
 }
 
-// sectorwise: launch warpgroups<<<(8, 8), 288, 129K>>>(maps=u64[2*16], f32[1024*1024], n=1024, k=512)
+// sectorwise: launch warpgroups<<<(8, 8), 288, 129K>>>(tensor_map(bf16[1024, 512]=uniform(1), box=(64, 64), swizzle=128),
+//   tensor_map(bf16[512, 1024]=uniform(2), box=(64, 64), swizzle=128), f32[1024*1024], n=1024, k=512)
 // Rung 1. wgmma fed by TMA: no thread computes an address of A or B, and no register holds their elements. The tile is as
 // large as four of those that mma.sync multiplied: half the bytes from L2 for each operation. At 4096 cubed it took 257
 // microseconds on an H200, where the tensor cores' rung above took 559.
-extern "C" __global__ void __launch_bounds__(288) warpgroups(const TensorMap* maps, float* c, int n, int k) {
-  multiply_tile(maps, c, n, k, blockIdx.y * 128, blockIdx.x * 128);
+extern "C" __global__ void __launch_bounds__(288)
+    warpgroups(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, float* c, int n, int k) {
+  multiply_tile(&a, &b, c, n, k, blockIdx.y * 128, blockIdx.x * 128);
 }
 
-// sectorwise: launch l2_order<<<64, 288, 129K>>>(maps=u64[2*16], f32[1024*1024], n=1024, k=512, down=4)
+// sectorwise: launch l2_order<<<64, 288, 129K>>>(tensor_map(bf16[1024, 512]=uniform(1), box=(64, 64), swizzle=128),
+//   tensor_map(bf16[512, 1024]=uniform(2), box=(64, 64), swizzle=128), f32[1024*1024], n=1024, k=512, down=4)
 // Rung 2. Blocks go down `down` tiles before they go across, so that those that run together find in the L2 what others
 // of them fetched: 243 microseconds at 4096 cubed, and 1,723 instead of 1,808 at 8192 cubed.
-extern "C" __global__ void __launch_bounds__(288) l2_order(const TensorMap* maps, float* c, int n, int k, int down) {
+extern "C" __global__ void __launch_bounds__(288)
+    l2_order(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b, float* c, int n, int k, int down) {
   int across = n / 128, band = blockIdx.x / (across * down), rest = blockIdx.x % (across * down);
-  multiply_tile(maps, c, n, k, (band * down + rest % down) * 128, rest / down * 128);
+  multiply_tile(&a, &b, c, n, k, (band * down + rest % down) * 128, rest / down * 128);
 }

@@ -2,55 +2,44 @@
 
 from __future__ import annotations
 
-import difflib
-from dataclasses import replace
-from functools import cache, partial
+import importlib
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.analysis.allowances import drop_allowed
-from sectorwise.analysis.data import SCHEMA, Analysis, Device, Tool
-from sectorwise.analysis.describe import describe_kernel
-from sectorwise.analysis.texts import name_file, read_texts
-from sectorwise.binary.cubin import read_cubin
+from sectorwise.beside import begin
 from sectorwise.binary.names import read_kernel_name
-from sectorwise.binding import bind
 from sectorwise.device import list_devices, load_device, require_sass
 from sectorwise.errors import ArgumentError, LaunchError, UnknownKernelError
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.choose import choose_frontend
 from sectorwise.frontends.names import split_name
-from sectorwise.jobs import Job, compile_kernel_object, compile_launches
+from sectorwise.jobs import compile_kernel_object, compile_launches, is_python
 from sectorwise.launch.comments import find_launches
 from sectorwise.launch.config import LaunchConfig
 from sectorwise.launch.files import read_launch_file
 from sectorwise.launch.notation import parse_launch
 from sectorwise.launch.sketch import sketch_launch
-from sectorwise.launch.values import read_value
-from sectorwise.machine.engine import execute
-from sectorwise.machine.execution import ExecutionOptions
-from sectorwise.model.caches.chain import begin_chain
-from sectorwise.model.kernel_model import model_kernel
-from sectorwise.rules.selection import choose_rules
-from sectorwise.rules.table import check_model
+from sectorwise.naming import suggest
 from sectorwise.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from sectorwise.analysis.data import KernelAnalysis
-    from sectorwise.binary.ir import Cubin, Kernel
-    from sectorwise.binding import BoundLaunch
+    from sectorwise.analysis.data import Analysis
     from sectorwise.device import DeviceSpec
-    from sectorwise.frontends.base import Compilation, Outline
+    from sectorwise.frontends.base import Frontend, Outline
     from sectorwise.frontends.objects import Grid, ObjectLaunch
-    from sectorwise.model.kernel_model import KernelModel
+    from sectorwise.jobs import Job
+    from sectorwise.machine.execution import ExecutionOptions
     from sectorwise.remedies.workshop import Run
-    from sectorwise.rules.rule import Rule
 
 DEFAULT_DEVICE: Final = "h200"
 """The device whose counters every count was compared with."""
+
+_REST: Final = "sectorwise.examine"
+"""What is done with compiled kernels: with NumPy, engines and models it takes as long to load as many a compiler."""
 
 _SKETCHED: Final = 20
 """So many kernels of a binary are shown with what to pass to them, where no launch is given."""
@@ -107,10 +96,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     target = require_sass(spec)
     if warm and chain:
         raise ArgumentError("warm and chain exclude each other: the L2 has what this launch left, or what others did")
-    rules = choose_rules(select, ignore)
-    options = options or ExecutionOptions()
-    run: Run | None = None
-    time: Run | None = None
+    changing: CompileRequest | None = None
     if isinstance(source, str | PathLike):
         path = Path(source)
         frontend = choose_frontend(path)
@@ -118,22 +104,32 @@ def analyze(  # noqa: PLR0913 - the options of the main job
         names = tuple(dict.fromkeys(each.kernel for each in configs))
         folders = tuple(Path(folder) for folder in include_folders)
         request = CompileRequest(target=target, macros=tuple(macros), include_folders=folders, kernels=names)
-        jobs = compile_launches(frontend, path, request, configs, config)
-        if remedies and frontend.name == "cuda":
-            run = make_runner(path, request, spec, options)
-            if follow_caches and not chain:
-                time = make_runner(path, request, spec, options, follow_caches=True, warm=warm)
+        changing = request if remedies and frontend.name == "cuda" else None
+        jobs = _compile(partial(compile_launches, frontend, path, request, configs, config), frontend, configs)
     else:
         launch = read_object_launch(source, grid, block, args, constexprs or {}, dynamic_shared_bytes, config)
         jobs = compile_kernel_object(source, launch, target)
         path = jobs[0].source
+
+    from sectorwise.analysis.data import SCHEMA, Analysis, Device, Tool
+    from sectorwise.examine import bind_launch, describe_all, execute_all, make_runner
+    from sectorwise.machine.execution import ExecutionOptions
+    from sectorwise.rules.selection import choose_rules
+
+    rules = choose_rules(select, ignore)
+    options = options or ExecutionOptions()
+    run: Run | None = None
+    time: Run | None = None
+    if changing is not None:
+        run = make_runner(path, changing, spec, options)
+        if follow_caches and not chain:
+            time = make_runner(path, changing, spec, options, follow_caches=True, warm=warm)
     if device is None:
         spec = choose_device(jobs[0].cubin.target, spec)
-
     # Every launch is checked before the first one runs: a typing error must not cost a long run.
     bound = [bind_launch(job.cubin, job.compilation, job.config, spec) for job in jobs]
     models = execute_all(bound, options, progress, follow_caches=follow_caches, warm=warm, chain=chain)
-    kernels, texts = _describe_all(jobs, models, rules, run, time, keep_outputs=keep_outputs)
+    kernels, texts = describe_all(jobs, models, rules, run, time, keep_outputs=keep_outputs)
     compilation = jobs[0].compilation
     return Analysis(
         schema=SCHEMA,
@@ -142,35 +138,25 @@ def analyze(  # noqa: PLR0913 - the options of the main job
         ),
         device=Device(id=spec.id, name=spec.name, compute_capability=spec.architecture, target=jobs[0].cubin.target),
         source=path.as_posix(),
-        kernels=tuple(drop_allowed(each, texts) for each in kernels),
+        kernels=kernels,
         source_texts=texts,
     )
 
 
-def _describe_all(
-    jobs: Sequence[Job],
-    models: Iterator[KernelModel],
-    rules: Sequence[Rule],
-    run: Run | None,
-    time: Run | None,
-    *,
-    keep_outputs: bool,
-) -> tuple[list[KernelAnalysis], dict[str, str]]:
-    """The entry of each launch, with its findings, and the texts of the files that they name."""
-    kernels: list[KernelAnalysis] = []
-    texts: dict[str, str] = {}
-    for job, model in zip(jobs, models, strict=True):
-        findings = check_model(model, rules)
-        if run is not None and job.compilation.source_text is not None:
-            from sectorwise.remedies.propose import propose
-            from sectorwise.remedies.workshop import Workshop
+def _compile(compile_all: Callable[[], list[Job]], frontend: Frontend, configs: Sequence[LaunchConfig]) -> list[Job]:
+    """Compiles launches, and meanwhile loads what goes on with them.
 
-            findings = propose(Workshop(job.compilation.source_text, model.bound.launch, run, time), model, findings)
-        name = cache(partial(name_file, compilation=job.compilation, source=job.source))
-        described = describe_kernel(model, findings, name, keep_outputs=keep_outputs)
-        kernels.append(replace(described, cubin=job.compilation.cubin))
-        texts |= read_texts(kernels[-1:], job.compilation, job.source)
-    return kernels, texts
+    Python files run code of others, which may want to be alone, and in the main thread.
+    """
+    if is_python(frontend):
+        return compile_all()
+    with begin(compile_all) as begun:
+        importlib.import_module(_REST)
+        if not begun.is_done():
+            from sectorwise.machine.engine import load_engine
+
+            load_engine(max(config.blocks_total * config.threads_per_block for config in configs))
+    return begun.result()
 
 
 def read_object_launch(
@@ -189,6 +175,7 @@ def read_object_launch(
         LaunchError: a text in launch notation cannot be read.
     """
     from sectorwise.frontends.objects import ObjectLaunch
+    from sectorwise.launch.values import read_value
 
     name = str(getattr(kernel, "__name__", getattr(kernel, "name", type(kernel).__name__)))
     if grid is None:
@@ -212,61 +199,6 @@ def choose_device(target: str, preferred: DeviceSpec) -> DeviceSpec:
     return next((each for each in list_devices() if target in each.compile_targets), preferred)
 
 
-def bind_launch(cubin: Cubin, compilation: Compilation, config: LaunchConfig, device: DeviceSpec) -> BoundLaunch:
-    """The launch with its kernel, its arguments placed in memory and checked against what the kernel takes."""
-    kernel = find_kernel(cubin, compilation, config)
-    types = kernel.parameter_types or compilation.parameter_types.get(shorten_name(kernel.name))
-    return bind(kernel, config, device, types)
-
-
-def make_runner(
-    path: Path,
-    request: CompileRequest,
-    device: DeviceSpec,
-    options: ExecutionOptions,
-    *,
-    follow_caches: bool = False,
-    warm: bool = False,
-) -> Run:
-    """A function that gives the model of a launch of a changed source text."""
-    from sectorwise.frontends.cuda import CUDA
-
-    def run(text: str, config: LaunchConfig) -> KernelModel:
-        compilation = CUDA.compile_text(path, text, replace(request, kernels=(config.kernel,)))
-        cubin = read_cubin(compilation.cubin, path.as_posix())
-        bound = bind_launch(cubin, compilation, config, device)
-        return model_kernel(bound, execute(bound, options), follow_caches=follow_caches, warm=warm)
-
-    return run
-
-
-def execute_all(
-    launches: Sequence[BoundLaunch],
-    options: ExecutionOptions,
-    progress: Callable[[int, int], None] | None,
-    *,
-    follow_caches: bool = False,
-    warm: bool = False,
-    chain: bool = False,
-) -> Iterator[KernelModel]:
-    """The model of each launch, executed one at a time, as each holds its buffers; `progress` sees all their blocks."""
-    before, total = 0, sum(bound.launch.blocks_total for bound in launches)
-    left = begin_chain() if chain else None
-    for bound in launches:
-        execution = execute(bound, options, _shift(progress, before, total))
-        model = model_kernel(bound, execution, follow_caches=follow_caches, warm=warm, chain=left)
-        if left is not None:
-            left = left.skip(bound) if model.traffic is None else model.traffic.left
-        yield model
-        before += bound.launch.blocks_total
-
-
-def _shift(progress: Callable[[int, int], None] | None, before: int, total: int) -> Callable[[int, int], None] | None:
-    if progress is None:
-        return None
-    return lambda done, _of_this_launch: progress(before + done, total)
-
-
 def gather_launches(
     path: Path, launches: LaunchSource | Sequence[LaunchSource] | None, kernel: str | None
 ) -> tuple[LaunchConfig, ...]:
@@ -287,7 +219,7 @@ def gather_launches(
         raise LaunchError(_explain_launches(path, kernel))
     kept = tuple(config for config in configs if kernel in {None, config.kernel})
     if not kept:
-        raise UnknownKernelError(f"no launch of kernel {kernel!r}; {_suggest(kernel or '', _names_of(configs))}")
+        raise UnknownKernelError(f"no launch of kernel {kernel!r}; {suggest(kernel or '', _names_of(configs))}")
     return kept
 
 
@@ -351,47 +283,3 @@ def _read_launch(launch: LaunchSource) -> tuple[LaunchConfig, ...]:
 
 def _names_of(configs: Sequence[LaunchConfig]) -> list[str]:
     return list(dict.fromkeys(config.kernel for config in configs))
-
-
-def find_kernel(cubin: Cubin, compilation: Compilation, config: LaunchConfig) -> Kernel:
-    """The kernel that a launch names: by its symbol, as its author wrote it, or without namespace and arguments.
-
-    Raises:
-        UnknownKernelError: the cubin has none of that name, or several; the text names the nearest.
-    """
-    symbol = compilation.kernel_names.get(config.kernel, config.kernel)
-    found: list[Kernel] = []
-    for spell in (lambda kernel: kernel.name, _spell, lambda kernel: shorten_name(_spell(kernel))):
-        found = found or [kernel for kernel in cubin.kernels if spell(kernel) == symbol.replace(" ", "")]
-    if len(found) == 1:
-        return found[0]
-    origin = f"{config.span.origin}: " if config.span is not None else ""
-    if found:
-        raise UnknownKernelError(
-            f"{origin}{config.kernel!r} may be any of {', '.join(_spell(kernel) for kernel in found)}"
-        )
-    from sectorwise.frontends.signatures import find_template_parameters
-
-    parameters = find_template_parameters(compilation.source_text or "").get(config.kernel)
-    if parameters is not None:
-        raise UnknownKernelError(
-            f"{origin}{config.kernel!r} is a template: say of what, as in {config.kernel}<{parameters}>, with values"
-        )
-    known = [_spell(kernel) for kernel in cubin.kernels]
-    raise UnknownKernelError(f"{origin}there is no kernel {config.kernel!r}; {_suggest(config.kernel, known)}")
-
-
-def _spell(kernel: Kernel) -> str:
-    return (kernel.readable_name or kernel.name).replace(" ", "")
-
-
-def shorten_name(name: str) -> str:
-    """`scale` for `ns::scale<float>`: a kernel's name without namespaces and template arguments."""
-    return name.partition("<")[0].rpartition("::")[2]
-
-
-def _suggest(name: str, known: Sequence[str]) -> str:
-    if not known:
-        return "there are no kernels at all"
-    nearest = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    return f"the nearest: {', '.join(nearest)}" if nearest else f"there are: {', '.join(known)}"

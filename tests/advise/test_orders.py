@@ -165,10 +165,7 @@ FAMILIES: dict[str, dict[str, Predict]] = {
     },
     "few rows": {
         "m_few_warps": of_gemv("8 warps a row (split K)", 8, 131_072),
-        **{
-            f"m_few_last_{parts}": of_gemv(f"{parts} blocks a row, last adds", 8, 131_072)
-            for parts in (16, 64)
-        },
+        **{f"m_few_last_{parts}": of_gemv(f"{parts} blocks a row, last adds", 8, 131_072) for parts in (16, 64)},
         **{
             f"m_few_atomics_{parts} + m_clear": of_gemv(f"{parts} blocks a row, atomics", 8, 131_072)
             for parts in (16, 64)

@@ -11,7 +11,7 @@ from tests.browser.pages import analyze_family, write_page
 from tests.comparison.kernels import analyze_example
 from tests.measured.rows import list_families
 from tests.report.large import INSTRUCTIONS, make_large_analysis
-from tests.report.samples import BECAUSE, FAULTY, UNKNOWN, make_analysis, make_kernel
+from tests.report.samples import BECAUSE, COPYING, FAULTY, LOST, UNKNOWN, make_analysis, make_kernel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -204,6 +204,21 @@ def test_unknown_and_wrong_are_marked(page: Page, folder: Path) -> None:
     page.locator("#kernel").select_option("1")
     page.goto(f"{page.url.partition('#')[0]}#k=1&site=3")
     assert "first in block (3, 0, 0), warp 1, lane 5" in page.locator("#look").inner_text()
+
+
+def test_bulk_copies_are_chosen_as_accesses_are(page: Page, folder: Path) -> None:
+    page.goto(f"{write_page(folder, 'copying', make_analysis(COPYING))}#site=6")
+    look = page.locator("#look").inner_text()
+    assert look.startswith("Bulk tile load of 8,192 B")
+    for words in ("outside, filled\t1,024", "blocks that get one\t64", "sectors at the L2\t32,768", "assumed"):
+        assert words in look
+    page.locator("#metrics button", has_text="Sectors").click()
+    assert page.locator("tr.here .heat.bad").count() == 1
+    page.locator("#look .chips button", has_text="UTMALDG").first.click()
+    assert "bytes a row\t16" in page.locator("#look").inner_text()
+    page.goto(f"{page.url.partition('#')[0]}#site=8")
+    assert LOST in page.locator("#look").inner_text()
+    assert "Bulk copies" in page.locator(".tiles").inner_text()
 
 
 @pytest.mark.parametrize("family", list_families())

@@ -32,6 +32,19 @@ def test_garbage_is_searched_for_seldom_while_a_command_runs() -> None:
     assert gc.get_threshold() == before
 
 
+def test_what_is_there_at_the_end_of_a_process_is_not_searched() -> None:
+    frozen = gc.get_freeze_count()
+    with search_garbage_seldom():
+        pass
+    assert gc.get_freeze_count() == frozen
+    try:
+        with search_garbage_seldom(is_last=True):
+            pass
+        assert gc.get_freeze_count() > 10_000
+    finally:
+        gc.unfreeze()
+
+
 def test_a_command_that_fails_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(THREADS, raising=False)
     before = gc.get_threshold()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 from pathlib import Path
 
 import pytest
@@ -192,11 +191,8 @@ def test_computed_include_is_never_taken_from_the_cache(tmp_path: Path) -> None:
 
 
 def test_missing_compiler_names_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def find_nothing(name: str) -> None:
-        raise importlib.metadata.PackageNotFoundError(name)
-
     nvrtc.load_nvrtc.cache_clear()
-    monkeypatch.setattr(importlib.metadata, "files", find_nothing)
+    monkeypatch.setattr(nvrtc, "find_installed", lambda _: None)
     monkeypatch.setattr("ctypes.util.find_library", lambda _: None)
     with pytest.raises(MissingToolError, match=r"pip install 'sectorwise\[cuda\]'"):
         _compile(tmp_path, SCALE)

@@ -15,7 +15,16 @@ from sectorwise.binding import bind
 from sectorwise.device import load_device
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.cuda import CUDA
-from sectorwise.kernels.plan import SOURCES, Operand, Pointer, TensorMap, pack
+from sectorwise.kernels.plan import (
+    SCRATCH_BLOCK_BYTES,
+    SCRATCH_ZEROS_BYTES,
+    SOURCES,
+    Operand,
+    Pointer,
+    Scratch,
+    TensorMap,
+    pack,
+)
 from sectorwise.kernels.tensor_maps import MAP_BYTES
 from sectorwise.launch.config import Argument, BufferArgument, BytesArgument, Contents, LaunchConfig, PointerArgument
 from sectorwise.machine.engine import execute
@@ -65,15 +74,6 @@ FAMILIES = {
         *("matmul_tensor<bf16, 64, true, true>", "matmul_tensor<f16, 64, false, false>", "matmul_any<bf16>"),
         *("matmul_tensor<bf16, 128, true, false>", "matmul_tensor<bf16, 64, false, true>"),
     ),
-    "matmul_tma.cu": tuple(
-        f"{kernel}, {order}>"
-        for kernel in (
-            "matmul_tma<bf16, 128, 256, 4, 2",
-            "matmul_tma<bf16, 128, 192, 4, 2",
-            "matmul_split<bf16, 64, 6, 4",
-        )
-        for order in ("true, true", "false, false")
-    ),
     "records.cu": tuple(
         f"{kernel}<{item}, {fields}, {move}>"
         for kernel in ("records_to_arrays", "arrays_to_records")
@@ -119,6 +119,9 @@ def bind_plan(plan: KernelPlan, memories: Mapping[str, Array], offsets: Mapping[
                 arguments.append(BufferArgument("u8", memory.size, Contents("array", array=memory), name))
             case TensorMap():
                 arguments.append(BytesArgument(bytes(MAP_BYTES)))
+            case Scratch(offset_bytes=offset):
+                zeros = np.zeros(SCRATCH_ZEROS_BYTES if not offset else 132 * SCRATCH_BLOCK_BYTES, np.uint8)
+                arguments.append(BufferArgument("u8", zeros.size, Contents("array", array=zeros), f"scratch {offset}"))
             case _:
                 arguments.append(BytesArgument(pack(argument)))
     launch = LaunchConfig(plan.kernel, plan.grid, plan.block, plan.dynamic_shared_bytes, tuple(arguments))

@@ -206,8 +206,8 @@ def test_bad_products_are_refused() -> None:
         r"scales: expected f32 of shape \(8,\) or \(1,\)": lambda: kernels.gemv_int8(
             x, tensor("int8", 8, 256), tensor("float32", 7)
         ),
-        r"a: expected bf16 or f16 of shape \(m, k\), got f32": lambda: kernels.matmul(row, weights),
-        r"b: expected bf16 of shape \(256, n\), as a has 256 columns": lambda: kernels.matmul(x, weights),
+        r"a: expected bf16 or f16 of shape \(\.\.\., m, k\), got f32": lambda: kernels.matmul(row, weights),
+        r"b: expected bf16 of shape \(\.\.\., 256, n\), as a has 256 columns": lambda: kernels.matmul(x, weights),
         r"packed: expected u8 of shape \(N, 128\)": lambda: kernels.gemv_int4(x, tensor("uint8", 8, 64), row),
         r"scales: expected bf16 of shape \(2, 8\)": lambda: kernels.gemv_int4(x, tensor("uint8", 8, 128), row),
         r"weights: expected i8 of shape \(N, K\)": lambda: kernels.pack_int4(x),

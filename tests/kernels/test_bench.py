@@ -26,7 +26,7 @@ def test_the_table_has_what_is_to_be_reached() -> None:
     assert len(cases) == len(list_cases(132, (9, 0)))
     assert cases["gemv bf16 1024 x 4096"].goal_us == 4.6
     turned = cases["matmul bf16 4096 x 4096 x 14336 turned"].plan
-    assert turned.kernel == "matmul_tma<bf16, 128, 256, 4, 2, false, false>"
+    assert turned.kernel == "matmul_tma<bf16, 128, 256, 4, 2, false, false, false, false, false>"
     assert cases["gemv u4 28672 x 8192"].goal_us == 34.5
     assert cases["gemv x16 e4m3 14336 x 4096"].goal_us == 15.5
     assert cases["transpose 16 bit 12288 x 12288"].goal_of_memcpy == 0.95

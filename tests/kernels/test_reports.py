@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from sectorwise.analyze import analyze
 from sectorwise.kernels.arrays import DeviceArray, contiguous_strides
+from sectorwise.kernels.batches import Batch
 from sectorwise.kernels.gemv_plans import Product, plan_product
 from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.movement import plan_move
-from sectorwise.kernels.plan import SOURCES, Operand, Pointer, TensorMap, pack
+from sectorwise.kernels.plan import SOURCES, Operand, Pointer, Scratch, TensorMap, pack
 from sectorwise.kernels.tensor_maps import MAP_BYTES
 from sectorwise.launch.config import Argument, BufferArgument, BytesArgument, Contents, LaunchConfig
 
@@ -41,6 +42,7 @@ def configure(plan: KernelPlan | None, sizes_bytes: Mapping[str, int]) -> Launch
         elif isinstance(argument, TensorMap):
             arguments.append(BytesArgument(bytes(MAP_BYTES)))
         else:
+            assert not isinstance(argument, Scratch)
             arguments.append(BytesArgument(pack(argument)))
     return LaunchConfig(plan.kernel, plan.grid, plan.block, plan.dynamic_shared_bytes, tuple(arguments))
 
@@ -151,6 +153,6 @@ def test_products_of_matrices_are_clean() -> None:
     operands = {"a": (2048, 1024), "b": (1024, 2048), "c": (2048, 2048)}
     a, b, c = (DeviceArray(name, lay(shape, 2, 512), "bf16", 0, read_only=False) for name, shape in operands.items())
     sizes = {name: 2 * shape[0] * shape[1] for name, shape in operands.items()}
-    (kernel,) = check("matmul.cu", [configure(plan_matmul(a, b, c, 132, (8, 0)), sizes)])
+    (kernel,) = check("matmul.cu", [configure(plan_matmul(Batch(a, b, c), 132, (8, 0)), sizes)])
     assert judge(kernel) == ([], True, True)
     assert kernel.occupancy.blocks_per_sm == 2

@@ -16,10 +16,13 @@ import pytest
 from sectorwise.analyze import analyze
 from sectorwise.kernels import launching
 from sectorwise.kernels.arrays import DeviceArray
+from sectorwise.kernels.batches import Batch
 from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.plan import SOURCES, KernelPlan, Operand, Pointer, TensorMap
 from sectorwise.kernels.tensor_maps import MAP_BYTES
-from sectorwise.kernels.warpgroup_plans import BAND, TILES, Lines, choose_tile, find_lines, find_tile
+from sectorwise.kernels.warpgroup_plans import Lines, Matrices, find_lines, find_tile, plan_tile
+from sectorwise.kernels.warpgroup_tiles import BAND, Sizes, Tile, choose_tile, list_tiles, share_work
+from sectorwise.launch.config import BufferArgument
 from sectorwise.machine.engine import execute
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.verify.driver import Driver
@@ -40,16 +43,34 @@ def lay(name: str, rows: int, columns: int, *, by_rows: bool = True, kind: str =
 
 
 def plan(
-    m: int, n: int, k: int, *, orders: tuple[bool, bool, bool] = (True, True, True), multiprocessors: int = 132
+    m: int,
+    n: int,
+    k: int,
+    *,
+    orders: tuple[bool, bool, bool] = (True, True, True),
+    multiprocessors: int = 132,
+    tile: Tile | None = None,
+    count: int = 1,
 ) -> KernelPlan:
-    """The plan of a product on a GPU of compute capability 9.0."""
+    """The plan of a product on a GPU of compute capability 9.0, in a tile or in the one that is chosen."""
     a, b, c = (
         lay(name, *shape, by_rows=order)
-        for name, shape, order in zip(("a", "b", "out"), ((m, k), (k, n), (m, n)), orders, strict=True)
+        for name, shape, order in zip("abc", ((m, k), (k, n), (m, n)), orders, strict=True)
     )
-    found = plan_matmul(a, b, c, multiprocessors, H200[1])
-    assert found is not None
-    return found
+    apart = (m * k, k * n, m * n) if count > 1 else (0, 0, 0)
+    if tile is None:
+        return plan_matmul(Batch(a, b, c, count, apart), multiprocessors, H200[1])
+    laid = []
+    for array, step in zip((a, b, c), apart, strict=True):
+        lines = find_lines(array)
+        assert lines is not None
+        laid.append(Matrices(array, lines, step))
+    return plan_tile(laid[0], laid[1], laid[2], sizes_of(m, n, k, orders, count), tile, multiprocessors)
+
+
+def sizes_of(m: int, n: int, k: int, orders: tuple[bool, bool, bool] = (True, True, True), count: int = 1) -> Sizes:
+    """Sizes of a product."""
+    return Sizes(m, n, k, count, orders[:2])
 
 
 def maps_of(found: KernelPlan) -> list[TensorMap]:
@@ -85,62 +106,91 @@ def test_what_a_tensor_map_takes(array: DeviceArray, lines: Lines | None) -> Non
 
 
 def test_boxes_of_each_order() -> None:
-    by_rows = plan(4096, 8192, 1000)
+    by_rows = plan(4096, 8192, 1000, tile=Tile(128, 256, 2))
     assert maps_of(by_rows) == [
-        TensorMap("a", "bf16", (1000, 4096), 2000, (64, 128)),
-        TensorMap("b", "bf16", (8192, 1000), 16384, (64, 64)),
-        TensorMap("c", "bf16", (8192, 4096), 16384, (64, 64)),
+        TensorMap("a", "bf16", (1000, 4096, 1), (2000, 2000), (64, 128)),
+        TensorMap("b", "bf16", (8192, 1000, 1), (16384, 16384), (64, 64)),
+        TensorMap("c", "bf16", (8192, 4096, 1), (16384, 16384), (64, 64)),
     ]
-    by_columns = plan(4096, 8192, 1000, orders=(False, False, True))
+    by_columns = plan(4096, 8192, 1000, orders=(False, False, True), tile=Tile(128, 256, 2))
     assert maps_of(by_columns)[:2] == [
-        TensorMap("a", "bf16", (4096, 1000), 8192, (64, 64)),
-        TensorMap("b", "bf16", (1000, 8192), 2000, (64, 128)),
+        TensorMap("a", "bf16", (4096, 1000, 1), (8192, 8192), (64, 64)),
+        TensorMap("b", "bf16", (1000, 8192, 1), (2000, 2000), (64, 128)),
+    ]
+    batch = plan(4096, 8192, 1000, tile=Tile(128, 256, 2), count=3)
+    assert [(each.extents[2], each.steps_bytes[1]) for each in maps_of(batch)] == [
+        (3, 2 * 4096 * 1000),
+        (3, 2 * 8192 * 1000),
+        (3, 2 * 4096 * 8192),
     ]
 
 
 def test_blocks_that_share_no_whole_boxes_share_the_depth() -> None:
-    found = plan(768, 4096, 1000)
-    assert found.kernel == "matmul_tma<bf16, 128, 192, 4, 2, true, true>"
+    wide = Tile(128, 192, 2)
+    found = plan(768, 4096, 1000, tile=wide)
+    assert found.kernel == "matmul_tma<bf16, 128, 192, 5, 2, false, true, true, false, true>"
     assert maps_of(found)[1].box == (64, 32)
-    assert maps_of(plan(768, 4096, 1000, orders=(True, False, True)))[1].box == (64, 96)
+    assert maps_of(plan(768, 4096, 1000, orders=(True, False, True), tile=wide))[1].box == (64, 96)
+
+
+def test_boxes_of_a_turned_tile() -> None:
+    found = plan(200, 8192, 1000, tile=Tile(128, 208, 2, turned=True, shared=True))
+    assert found.kernel == "matmul_tma<bf16, 128, 208, 4, 2, false, false, false, true, false>"
+    assert maps_of(found) == [
+        TensorMap("b", "bf16", (8192, 1000, 1), (16384, 16384), (64, 64)),
+        TensorMap("a", "bf16", (1000, 200, 1), (2000, 2000), (64, 104)),
+        TensorMap("c", "bf16", (8192, 200, 1), (16384, 16384), (64, 16)),
+    ]
 
 
 def test_a_result_by_columns_is_computed_turned() -> None:
-    found = plan(4096, 8192, 1000, orders=(True, False, False))
-    assert found.kernel == "matmul_tma<bf16, 128, 256, 4, 2, true, false>"
-    assert maps_of(found) == [
-        TensorMap("b", "bf16", (1000, 8192), 2000, (64, 128)),
-        TensorMap("a", "bf16", (1000, 4096), 2000, (64, 128)),
-        TensorMap("c", "bf16", (4096, 8192), 8192, (64, 64)),
-    ]
+    assert maps_of(plan(4096, 8192, 1000, orders=(True, False, False)))[2].extents == (4096, 8192, 1)
+    assert {each.operand for each in maps_of(plan(4096, 8192, 1000, orders=(True, False, False)))} == set("abc")
 
 
 def test_what_tensor_maps_do_not_take_is_multiplied_otherwise() -> None:
     assert plan(4096, 4097, 4096).kernel == "matmul_any<bf16>"
     shapes = lay("a", 256, 64), lay("b", 64, 256, at=520), lay("out", 256, 256)
-    found = plan_matmul(*shapes, *H200)
-    assert found is not None
+    found = plan_matmul(Batch(*shapes), *H200)
     assert (found.kernel, found.specific) == ("matmul_any<bf16>", False)
     apart = DeviceArray("c", Operand(512, (256, 256), (1024, 4), 2), "bf16", 0, read_only=False)
-    found = plan_matmul(lay("a", 256, 64), lay("b", 64, 256), apart, *H200)
-    assert found is not None
+    found = plan_matmul(Batch(lay("a", 256, 64), lay("b", 64, 256), apart), *H200)
     assert found.kernel == "matmul_tensor<bf16, 64, true, true>"
+    laid = lay("a", 256, 64), lay("b", 64, 256), lay("c", 256, 256)
+    assert plan_matmul(Batch(*laid, 3, (0, -8, 65536)), *H200).kernel == "matmul_tensor<bf16, 64, true, true>"
+    assert plan_matmul(Batch(*laid, 3, (1, 0, 65536)), *H200).kernel == "matmul_any<bf16>"
 
 
 @pytest.mark.parametrize("multiprocessors", [2, 78, 114, 132])
 def test_tiles_that_are_chosen_fit(multiprocessors: int) -> None:
     for m, n, k in itertools.product((1, 48, 200, 1024, 8192), (8, 264, 4096, 16384), (1, 64, 1000, 16384)):
-        tile = choose_tile(m, n, k, multiprocessors)
-        assert tile.shared_bytes <= MOST_SHARED_BYTES
+        sizes = sizes_of(m, n, k)
+        tile = choose_tile(sizes, multiprocessors)
+        assert tile in set(list_tiles(sizes))
+        for one in BOTH:
+            assert tile.shared_bytes(sizes, one=one) <= MOST_SHARED_BYTES
+            assert tile.stages(sizes, one=one) >= max(3, -(-tile.across // 64))
         assert tile.cluster <= multiprocessors
-    assert all(tile.across <= 256 and tile.across % 64 == 0 and tile.down % 64 == 0 for tile in TILES)
+
+
+def test_work_is_shared_to_the_last_step() -> None:
+    for m, n, k, multiprocessors in itertools.product((48, 4096), (264, 5000), (64, 1000, 14336), (2, 78, 132)):
+        sizes = sizes_of(m, n, k, count=2)
+        for tile in list_tiles(sizes):
+            work = share_work(tile, sizes, multiprocessors)
+            if tile.split or tile.cluster > multiprocessors:
+                continue
+            tiles = work.tiles_down * work.tiles_across * 2
+            assert work.whole * sizes.steps + work.clusters * work.share + work.more == tiles * sizes.steps
+            assert work.more < work.clusters <= multiprocessors // tile.cluster
+            assert work.whole % work.clusters == 0 or not tile.shared
 
 
 def test_the_order_of_tiles_is_the_kernels(tmp_path: Path) -> None:
     source = tmp_path / "order.cu"
     source.write_text(
         '#include "matmul_tma.cu"\n'
-        'extern "C" __global__ void order(int2* to, int tiles, int down, int across, int high) {\n'
+        'extern "C" __global__ void order(int3* to, int tiles, int down, int across, int high) {\n'
         "  int number = blockIdx.x * 128 + threadIdx.x;\n"
         "  if (number < tiles) to[number] = find_tile(number, down, across, high);\n"
         "}\n",
@@ -148,54 +198,81 @@ def test_the_order_of_tiles_is_the_kernels(tmp_path: Path) -> None:
     )
     shapes = (1, 1), (3, 5), (8, 2), (19, 7), (16, 33)
     launches = [
-        f"order<<<{-(-down * across // 128)}, 128>>>(i32[2 * tiles], tiles={down * across}, {down}, {across}, {BAND})"
+        f"order<<<{-(-down * across // 64)}, 128>>>(i32[3 * tiles], tiles={2 * down * across}, "
+        f"{down}, {across}, {BAND})"
         for down, across in shapes
     ]
     kernels = analyze(source, launches, include_folders=(SOURCES,), keep_outputs=True).kernels
     for (down, across), kernel in zip(shapes, kernels, strict=True):
-        ours = [find_tile(number, down, across) for number in range(down * across)]
-        assert sorted(ours) == list(itertools.product(range(down), range(across)))
+        ours = [find_tile(number, down, across) for number in range(2 * down * across)]
+        assert sorted(ours) == list(itertools.product(range(down), range(across), range(2)))
         assert kernel.outputs is not None
-        assert [tuple(pair) for pair in kernel.outputs[0].values.reshape(-1, 2).tolist()] == ours
+        assert [tuple(triple) for triple in kernel.outputs[0].values.reshape(-1, 3).tolist()] == ours
 
 
-@pytest.mark.parametrize("order", [True, False])
 @pytest.mark.parametrize(
-    ("sizes", "multiprocessors"), [((304, 1096, 200), 5), ((304, 1152, 64), 12), ((48, 1024, 520), 132)]
+    ("sizes", "tile", "multiprocessors"),
+    [
+        (Sizes(304, 1096, 200, 1, (True, True)), Tile(128, 256, 2), 5),
+        (Sizes(304, 1096, 200, 1, (False, False)), Tile(128, 256, 2, shared=True), 6),
+        (Sizes(520, 1152, 64, 3, (True, True)), Tile(128, 192, 2, shared=True), 12),
+        (Sizes(200, 1096, 264, 2, (True, False)), Tile(128, 208, 1, turned=True, shared=True), 5),
+        (Sizes(136, 264, 520, 1, (True, True)), Tile(64, 16, 1, turned=True, shared=True), 78),
+        (Sizes(200, 600, 136, 1, (True, False)), Tile(128, 112, 2, beside=True, turned=True), 12),
+        (Sizes(48, 512, 520, 1, (True, True)), Tile(64, 64, 2, split=True), 132),
+        (Sizes(48, 512, 520, 2, (True, True)), Tile(64, 16, 8, turned=True, split=True), 132),
+    ],
 )
-def test_every_launch_ends_and_multiplies_every_tile(
-    sizes: tuple[int, int, int], multiprocessors: int, *, order: bool
-) -> None:
-    m, n, k = sizes
-    orders = (order, order, True)
-    found = plan(m, n, k, orders=orders, multiprocessors=multiprocessors)
+def test_every_launch_ends_and_multiplies_every_tile(sizes: Sizes, tile: Tile, multiprocessors: int) -> None:
+    found = plan(
+        *(sizes.m, sizes.n, sizes.k),
+        orders=(*sizes.by_rows, True),
+        multiprocessors=multiprocessors,
+        tile=tile,
+        count=sizes.count,
+    )
     kernel = find_kernel(found.source, found.kernel)
     memories = {each.operand: np.zeros(1 << 20, np.uint8) for each in found.arguments if isinstance(each, Pointer)}
-    execution = execute(bind_plan(found, memories, {}), ExecutionOptions())
+    bound = bind_plan(found, memories, {})
+    execution = execute(bound, ExecutionOptions())
     assert execution.faults == ()
     assert all("hangs" not in each.because for each in execution.limitations)
-    tile = choose_tile(m, n, k, multiprocessors)
     issued: dict[str, int] = {}
     for instruction, count in zip(kernel.instructions, execution.issued, strict=True):
         issued[instruction.opcode] = issued.get(instruction.opcode, 0) + int(count)
-    steps = -(-k // 64)
-    high = tile.down * (1 if tile.split else tile.cluster)
-    tiles = -(-m // high) * -(-n // tile.across) * (1 if tile.split else tile.cluster)
-    warps = tile.down // 16
+    rows, columns = (sizes.n, sizes.m) if tile.turned else (sizes.m, sizes.n)
+    left, right = tile.shares
+    tiles = sizes.count * -(-rows // (tile.down * right)) * -(-columns // (tile.across * left)) * left * right
+    steps, warps = -(-sizes.k // 64), tile.down // 16
     assert issued["HGMMA"] == tiles * steps * warps * (64 // 16)
-    share = tile.across // (1 if tile.split else tile.cluster)
-    of_b = 1 if not orders[1] else share // 64 if share % 64 == 0 else tile.across // 64
-    boxes = (1 if orders[0] else tile.down // 64) + of_b
+    a, b = (not sizes.by_rows[1], not sizes.by_rows[0]) if tile.turned else sizes.by_rows
+    boxes = count_boxes(tile.down, left, along_depth=a) + count_boxes(tile.across, right, along_depth=not b)
     assert issued["UTMALDG"] == tiles * steps * boxes
-    assert issued.get("UTMASTG", 0) == (0 if tile.split else tiles * (tile.down // 64) * (tile.across // 64))
+    stores = 0 if tile.split else tiles * (tile.down // 64) * (tile.across // tile.result_lines)
+    assert issued.get("UTMASTG", 0) == stores
+    names = [each.name for each in bound.launch.arguments if isinstance(each, BufferArgument)]
+    assert ("scratch 0" in names) is not tile.split
+    if not tile.split:
+        assert not execution.read_buffer(names.index("scratch 0")).any()
 
 
-def test_all_kernels_are_compiled_without_spills() -> None:
-    names = {
-        f"matmul_{'split<f16, ' if tile.split else f'tma<f16, {tile.down}, '}"
-        f"{tile.across}, {tile.stages}, {tile.cluster}, true, false>": tile
-        for tile in TILES
-    }
+def count_boxes(extent: int, cluster: int, *, along_depth: bool) -> int:
+    """Boxes that a block fetches of a stage of an operand, for itself and others."""
+    share = extent // cluster
+    if along_depth:
+        return 1
+    return share // 64 if share % 64 == 0 else extent // 64
+
+
+def test_kernels_are_compiled_without_spills() -> None:
+    tiles = (
+        *(Tile(128, 256, 2), Tile(64, 256, 1)),
+        *(
+            Tile(128, 112, 2, beside=True, turned=True),
+            Tile(64, 16, 8, turned=True, split=True),
+        ),
+    )
+    names = {plan(4096, 4096, 4096, orders=(True, False, True), tile=tile).kernel: tile for tile in tiles}
     kernels = compile_kernels("matmul_tma.cu", tuple(names))
     for name, tile in names.items():
         assert kernels[name].resources.local_bytes_per_thread == 0
@@ -223,9 +300,9 @@ def test_tensor_maps_are_encoded_as_the_driver_wants_them(monkeypatch: pytest.Mo
     library = EncodingLibrary()
     monkeypatch.setattr(launching, "open_library", lambda: Driver(library, ctypes.c_int(0)))  # type: ignore[arg-type]
     launching.encode_at.cache_clear()
-    described = TensorMap("a", "f16", (1000, 4096), 2000, (64, 128))
+    described = TensorMap("a", "f16", (1000, 4096, 3), (2000, 8192000), (64, 128))
     for address in (4096, 8192, 4096):
         assert launching.pack_argument(described, {"a": address}) == bytes(range(MAP_BYTES))
     launching.encode_at.cache_clear()
-    expected = (6, 2, 4096, [1000, 4096], [2000], [64, 128], [1, 1], [0, 3, 2, 0])
+    expected = (6, 3, 4096, [1000, 4096, 3], [2000, 8192000], [64, 128, 1], [1, 1, 1], [0, 3, 2, 0])
     assert library.told == [expected, (*expected[:2], 8192, *expected[3:])]

@@ -88,7 +88,7 @@ def test_noise_is_assumed_and_of_the_kind_of_its_type() -> None:
 def test_bfloat16_is_the_nearest_with_ties_to_even(value: float) -> None:
     buffer = BufferArgument("bf16", 1, Contents("uniform", seed=0))
     assert materialise(buffer).dtype == np.uint16
-    from sectorwise.launch.dtypes import encode_values
+    from sectorwise.launch.encoding import encode_values
 
     bits = int(encode_values(np.array([value], np.float32), ELEMENT_TYPES["bf16"])[0])
     if np.isnan(value):

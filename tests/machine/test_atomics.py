@@ -204,6 +204,26 @@ extern "C" __global__ void exchanged(unsigned long long* first, unsigned long lo
 """
 
 
+_WIDE = r"""
+extern "C" __global__ void passed_on(ulonglong2* place, const ulonglong2* in, ulonglong2* out) {
+  ulonglong2 v = in[threadIdx.x], old;
+  asm volatile("{ .reg .b128 a, b;\n mov.b128 a, {%3, %4};\n "
+               "atom.global.exch.b128 b, [%2], a;\n mov.b128 {%0, %1}, b; }"
+               : "=l"(old.x), "=l"(old.y) : "l"(place + (threadIdx.x & 3)), "l"(v.x), "l"(v.y) : "memory");
+  out[threadIdx.x] = old;
+}
+"""
+
+
+def test_exchanges_of_128_bits_pass_whole_values_on() -> None:
+    done = run(_WIDE, "passed_on<<<1, 32>>>(u64[8], u64[64]=arange, u64[64])")
+    (site,) = [site for site in done.execution.sites if site.access.operation is Operation.ATOMIC]
+    assert (site.unknown_because, site.sectors, site.tag_requests) == (None, 2, 1)
+    given, found = done.given(1).view(np.uint64).reshape(32, 2), done.output(2, np.uint64).reshape(32, 2)
+    np.testing.assert_array_equal(found, np.concatenate([np.zeros((4, 2), np.uint64), given[:-4]]))
+    np.testing.assert_array_equal(done.output(0, np.uint64).reshape(4, 2), given[-4:])
+
+
 def test_generic_exchanges_of_64_bits_are_done_in_shared_memory_too() -> None:
     """Found by the fuzzer on an H200: other updates of 64 bits leave such lanes to the code behind them."""
     done = run(EXCHANGED, "exchanged<<<1, 64>>>(u64[64]=arange, u64[128])")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sectorwise.counting.request import Operation
 from sectorwise.machine.execution import Certainty, Site
 from sectorwise.machine.program import make_step
 from tests.machine.lanes import instruction
@@ -94,6 +95,18 @@ extern "C" __global__ void last_block(const int* in, int* out, unsigned* count) 
 extern "C" __global__ void noisy(const int* in, const int* index, int* out) {
   out[threadIdx.x] = in[index[threadIdx.x] & 31];    // indexed by noise
 }
+extern "C" __global__ void half_sums(const unsigned* in, unsigned* out, int n) {
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    unsigned old;
+    asm volatile("atom.add.noftz.f16x2 %0, [%1], %2;" : "=r"(old) : "l"(out + i), "r"(in[i]) : "memory");
+  }
+}
+extern "C" __global__ void exchanges(const long long* in, unsigned long long* out, int n) {
+  for (int i = threadIdx.x; i < n; i += blockDim.x) {
+    unsigned long long old;
+    asm volatile("atom.cas.b64 %0, [%1], %2, %3;" : "=l"(old) : "l"(out + i), "l"(0ll), "l"(in[i]) : "memory");
+  }
+}
 extern "C" __global__ void printing(int* out) {
   if (threadIdx.x == 3) printf("%d\n", out[0]);      // printed
   out[threadIdx.x] = 1;
@@ -137,6 +150,16 @@ def test_special_register_without_a_value_makes_an_atomic_unknown() -> None:
     (site,) = [site for site in done.execution.sites if site.unknown_because]
     assert "which SM a block runs on" in str(site.unknown_because)
     assert not done.output(0).any()
+
+
+@pytest.mark.parametrize(
+    "launch", ["half_sums<<<1, 32>>>(u32[64]=noise, u32[64], 64)", "exchanges<<<1, 32>>>(i64[64]=noise, u64[64], 64)"]
+)
+def test_whether_a_generic_atomic_was_done_is_as_sure_as_its_address(launch: str) -> None:
+    done = run(SOURCE, launch)
+    atomics = [site for site in done.execution.sites if site.access.operation is Operation.ATOMIC]
+    assert [(site.executed, site.lanes) for site in atomics if site.executed] == [(2, 64)]
+    assert _certainties(done) == {Certainty.EXACT}
 
 
 def test_branch_on_an_inexact_value_makes_what_follows_assumed() -> None:

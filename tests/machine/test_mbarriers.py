@@ -220,9 +220,12 @@ def test_bulk_copies_pipelined_by_one_thread(target: str) -> None:
     stores = _sites(done, BULK, "// consumed", "store")
     assert {store.certainty for store in stores} == {Certainty.EXACT}
     assert sum(store.lanes for store in stores) == 2 * 7 * 1024
-    assert {each.because for each in done.execution.limitations} == {
-        "UBLKCP: 14 copies move 1,792 sectors, which no request of a warp counts"
-    }
+    assert done.execution.limitations == ()
+    (copies,) = done.execution.bulk
+    assert (copies.copies, copies.asked_bytes, copies.row_bytes) == (14, 14 * 4096, 4096)
+    assert (copies.sectors, copies.sectors_ideal, copies.sectors_l2, copies.certainty) == (1792, 1792, 1792, "exact")
+    # Two stages of 4 KiB in turn.
+    assert len(copies.landings) == 2
 
 
 @pytest.mark.parametrize("target", ["sm_90", "sm_120"])

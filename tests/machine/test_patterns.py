@@ -38,8 +38,8 @@ def test_first_request_has_real_addresses() -> None:
     addresses = BASE + 4 * np.arange(96).reshape(3, 32)
     active = np.zeros((3, 32), np.bool_)
     active[1, 3:5] = True
-    first = find_first(addresses, active, np.array([4, 6, 9]), first_warp=100)
+    first = find_first(addresses, active, np.array([4, 6, 9]), np.arange(100, 110))
     assert first is not None
     assert (first.warp, first.mask) == (106, 0b11000)
     assert first.addresses[3:6] == (int(addresses[1, 3]), int(addresses[1, 4]), 0)
-    assert find_first(addresses, np.zeros((3, 32), np.bool_), None, 0) is None
+    assert find_first(addresses, np.zeros((3, 32), np.bool_), None, np.arange(3)) is None

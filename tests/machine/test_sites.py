@@ -103,7 +103,7 @@ def test_memo_gives_what_counting_gives() -> None:
 
 
 def test_a_hash_collision_cannot_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sites, "_MULTIPLIERS", np.zeros_like(sites._MULTIPLIERS))  # noqa: SLF001
+    monkeypatch.setattr(sites, "HASH_FACTORS", np.zeros_like(sites.HASH_FACTORS))
     _check(LOAD, _patterns(11, 120, 100_000, masked=True))
 
 

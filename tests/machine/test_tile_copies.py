@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from sectorwise.machine.execution import BulkCopies, Certainty, FaultKind
+from sectorwise.machine.execution import Certainty, FaultKind
 from tests.machine.launching import Run, run
 
 SOURCE = (Path(__file__).parents[1] / "measured" / "tiles" / "tensor_copies.cu").read_text()
@@ -100,9 +100,11 @@ def test_a_store_is_a_load_turned_round(swizzle: int) -> None:
 def test_what_is_made_of_a_tile_is_sure() -> None:
     done = copy("load_2", "u32[64, 64]=arange, box=(32, 8)", 1024, (0, 0), ", u32[256]")
     assert {site.certainty for site in done.execution.sites} == {Certainty.EXACT}
-    (said,) = done.execution.limitations
-    assert said.because == "UTMALDG: one copy moves 32 sectors, which no request of a warp counts"
-    assert done.execution.bulk == (BulkCopies(said.instruction, 1, 32),)
+    assert done.execution.limitations == ()
+    (copies,) = done.execution.bulk
+    assert done.bound.kernel.instructions[copies.instruction].opcode == "UTMALDG"
+    assert (copies.copies, copies.targets, copies.sectors, copies.sectors_l2) == (1, 1, 32, 32)
+    assert copies.certainty is Certainty.EXACT
 
 
 def test_a_tile_between_two_units_of_sixteen_bytes_is_misaligned() -> None:
@@ -114,7 +116,7 @@ def test_a_tile_between_two_units_of_sixteen_bytes_is_misaligned() -> None:
 def test_sums_of_tiles_are_unknown_where_they_go() -> None:
     done = copy("add_2", "u32[64, 64], box=(32, 8)", 1024, (0, 0))
     assert {limitation.because for limitation in done.execution.limitations} == {
-        "UTMAREDG: one copy moves 32 sectors, which no request of a warp counts"
+        "UTMAREDG: its sums are counted, not computed: what it leaves in memory is taken as unknown"
     }
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sectorwise.counting.request import Operation
 from sectorwise.errors import StepLimitError
 from sectorwise.machine.execution import Certainty, ExecutionOptions
 from tests.machine.launching import Run, find_line, run
@@ -77,6 +78,19 @@ extern "C" __global__ void parted(volatile int* flag, int* out) {
     if (threadIdx.x == 32) flag[0] = 1;
   }
 }
+extern "C" __global__ void polled(unsigned* arrived, int* out) {
+  if (threadIdx.x == 0) {
+    atomicAdd(arrived, 1u);
+    while (atomicAdd(arrived, 0u) < gridDim.x);            // asks again
+  }
+  __syncthreads();
+  out[blockIdx.x * 32 + threadIdx.x] = 1;
+}
+extern "C" __global__ void looked_once(unsigned* arrived, const unsigned* given, int* out) {
+  atomicAdd(arrived, 1u);                                  // adds
+  if (*(volatile unsigned*)arrived > 40) out[0] = 1;       // as it happens
+  if (*(volatile unsigned*)given > 40) out[1] = 1;         // for sure
+}
 extern "C" __global__ void long_and_dull(int* out, int n) {
   int v = 0;
   for (int i = 0; i < n; ++i) { out[threadIdx.x] = v; v = v * 3 + i; }
@@ -136,6 +150,30 @@ def test_blocks_of_different_batches_wait_for_each_other(blocks: int) -> None:
     done = run(SOURCE, f"grid_wide<<<{blocks}, 256>>>(u32[1], i32[{blocks}], i32[{blocks}])", options)
     assert done.execution.limitations == ()
     np.testing.assert_array_equal(done.output(2), np.roll(np.arange(blocks) + 1, -1))
+
+
+@pytest.mark.parametrize(
+    ("launch", "comment"),
+    [
+        ("grid_wide<<<5, 256>>>(u32[1], i32[5], i32[5])", "// for all blocks"),
+        ("polled<<<5, 32>>>(u32[1], i32[160])", "// asks again"),
+    ],
+)
+def test_how_often_others_are_looked_at_depends_on_the_order_also_if_once_was_enough(launch: str, comment: str) -> None:
+    """In one pass of the profiler an H200 looked 48 times, in another 99 (`pass_on` of tests/measured/unseen)."""
+    done = run(SOURCE, launch, _FEW)
+    (site,) = done.sites_at(find_line(SOURCE, comment))
+    assert (site.executed, site.certainty) == (5, Certainty.SCHEDULE_DEPENDENT)
+
+
+def test_a_volatile_load_sees_the_order_of_atomic_updates_and_of_nothing_else() -> None:
+    done = run(SOURCE, "looked_once<<<4, 32>>>(u32[1], u32[1]=arange, i32[2])", _FEW)
+    adds, doubtful = (done.sites_at(find_line(SOURCE, comment)) for comment in ("// adds", "// as it happens"))
+    assert [site.certainty for site in adds] == [Certainty.EXACT]
+    stores = [site for site in doubtful if site.access.operation is Operation.STORE]
+    assert [site.certainty for site in stores] == [Certainty.SCHEDULE_DEPENDENT]
+    (sure,) = done.sites_at(find_line(SOURCE, "// for sure"))
+    assert sure.certainty is Certainty.EXACT
 
 
 def test_blocks_that_do_not_fit_on_the_device_together_hang() -> None:

@@ -15,7 +15,7 @@ from sectorwise.binary.cubin import read_cubin
 from sectorwise.binding import bind
 from sectorwise.device import load_device
 from sectorwise.launch.files import read_launch_file
-from sectorwise.machine.execution import ExecutionOptions
+from sectorwise.machine.execution import Certainty, ExecutionOptions
 from sectorwise.machine.numpy_engine import execute
 
 if TYPE_CHECKING:
@@ -47,6 +47,19 @@ def read_kernels() -> dict[str, Kernel]:
 
 
 @cache
+def read_rings() -> dict[str, dict[str, Any]]:
+    cases = json.loads((FOLDER / "rings.json").read_text())["cases"]
+    return {case["name"]: case["measured"]["totals"] for case in cases}
+
+
+def run_ring(name: str) -> Execution:
+    path = FOLDER / "rings.sm_90.cubin"
+    kernels = {kernel.name: kernel for kernel in read_cubin(path.read_bytes(), path.name).kernels}
+    launch = next(each for each in read_launch_file(FOLDER / "rings.json").cases if each.case == name)
+    return execute(bind(kernels[launch.kernel], launch, load_device("h200")), ExecutionOptions())
+
+
+@cache
 def run(name: str) -> Execution:
     launch = read_launches()[name]
     return execute(bind(read_kernels()[launch.kernel], launch, load_device("h200")), ExecutionOptions())
@@ -56,16 +69,34 @@ def _list(key: str) -> list[str]:
     return [name for name, measured in read_cases().items() if key in measured]
 
 
-@pytest.mark.parametrize("name", [name for name in _list("totals") if name != "spread_row16"])
+@pytest.mark.parametrize("name", _list("totals"))
 def test_sectors_are_those_that_the_profiler_counted(name: str) -> None:
     measured = read_cases()[name]["totals"]
     assert sum(each.sectors for each in run(name).bulk) == sum(measured.get(total, 0) for total in TOTALS)
     assert read_cases()[name]["memory_instructions"] == []
 
 
-def test_short_rows_for_several_blocks_are_not_counted() -> None:
-    assert run("spread_row16").bulk == ()
-    assert any("rows of 16 bytes: it is not counted" in each.because for each in run("spread_row16").limitations)
+@pytest.mark.parametrize("name", [name for name in read_rings() if name.startswith(("spread", "exchange"))])
+def test_sectors_for_several_blocks_at_once(name: str) -> None:
+    (copies,) = run_ring(name).bulk
+    assert copies.sectors == read_rings()[name].get("bulk_load_sectors", 0)
+    assert copies.sectors_l2 == read_rings()[name].get("l2_sectors_read_from_sm", 0)
+    assert copies.certainty is Certainty.EXACT
+
+
+@pytest.mark.parametrize("name", ["tiles_row32_two", "tiles_row512"])
+def test_sectors_of_streams(name: str) -> None:
+    done = run_ring(name)
+    assert sum(each.sectors for each in done.bulk) == read_rings()[name]["bulk_load_sectors"]
+    assert sum(each.sectors_l2 for each in done.bulk) == read_rings()[name]["l2_sectors_read_from_sm"]
+    assert done.limitations == ()
+
+
+@pytest.mark.parametrize("name", ["load_plain", "load_row16", "load_row32", "load_range", "spread_row16"])
+def test_what_is_asked_of_the_l2(name: str) -> None:
+    """Of loads that fill nothing and promote nothing: rows that share a line may be merged on the way."""
+    (copies,) = run(name).bulk
+    assert copies.sectors_l2 == read_cases()[name]["totals"]["l2_sectors_read_from_sm"]
 
 
 @pytest.mark.parametrize("name", [name for name in _list("output_sha256") if not name.startswith(UNSURE)])
@@ -83,3 +114,4 @@ def test_what_stopped_the_gpu_is_a_fault(name: str) -> None:
 
 def test_enough_was_measured() -> None:
     assert (len(_list("totals")), len(_list("output_sha256")), len(_list("stopped"))) == (72, 76, 10)
+    assert len(read_rings()) == 73

@@ -23,9 +23,11 @@ from sectorwise.analysis.describe_pace import (
     describe_roofline,
     describe_waves,
 )
+from sectorwise.analysis.instructions import BulkCopyUse
 from sectorwise.binary.ir import Location
 from sectorwise.counting.request import Access, Operation, Space
 from sectorwise.device import load_device
+from sectorwise.machine.copy_forms import CopyOperation, Place, Shape
 from sectorwise.machine.execution import Certainty, FaultKind, Sampling, Site
 from sectorwise.model.concurrency import estimate_concurrency
 from sectorwise.model.occupancy import occupancy
@@ -205,6 +207,88 @@ def make_analysis(*kernels: KernelAnalysis, source_texts: dict[str, str] | None 
         source_texts={"sample.cu": SOURCE} if source_texts is None else source_texts,
     )
 
+
+TILES = BulkCopyUse(
+    offset="0x0140",
+    sass="UTMALDG.2D [UR8], [UR4]",
+    location=place(5),
+    operation=CopyOperation.LOAD,
+    shape=Shape.TILE,
+    source=Place.GLOBAL,
+    target=Place.SHARED,
+    multicast=False,
+    executed=64,
+    copies=64,
+    targets=64,
+    asked_bytes=64 * 8192,
+    outside_bytes=0,
+    written_bytes=64 * 8192,
+    row_bytes=16,
+    sectors=64 * 512,
+    sectors_ideal=64 * 256,
+    sectors_l2=64 * 512,
+    certainty=Certainty.EXACT,
+    unknown_because=None,
+)
+LOST = "UTMASTG: what a tensor map names is not known"
+COPIES = (
+    TILES,
+    replace(
+        TILES,
+        offset="0x0150",
+        sass="UTMALDG.2D.MULTICAST [UR8], [UR4], UR10",
+        multicast=True,
+        copies=32,
+        targets=64,
+        asked_bytes=32 * 8192,
+        outside_bytes=1024,
+        row_bytes=128,
+        sectors=64 * 256,
+        certainty=Certainty.ASSUMED,
+    ),
+    replace(
+        TILES,
+        offset="0x0160",
+        sass="UBLKPF.L2 [UR4], UR6",
+        location=place(7),
+        operation=CopyOperation.PREFETCH,
+        shape=Shape.RANGE,
+        target=Place.L2,
+        targets=0,
+        asked_bytes=64 * 528,
+        written_bytes=0,
+        row_bytes=528,
+        sectors=0,
+        sectors_ideal=0,
+        sectors_l2=64 * 17,
+    ),
+    BulkCopyUse(
+        "0x0170",
+        "UTMASTG.2D [UR8], [UR4]",
+        place(7),
+        CopyOperation.STORE,
+        Shape.TILE,
+        Place.SHARED,
+        Place.GLOBAL,
+        multicast=False,
+        executed=64,
+        copies=None,
+        targets=None,
+        asked_bytes=None,
+        outside_bytes=None,
+        written_bytes=None,
+        row_bytes=None,
+        sectors=None,
+        sectors_ideal=None,
+        sectors_l2=None,
+        certainty=None,
+        unknown_because=LOST,
+    ),
+)
+COPYING = replace(
+    make_kernel(limitations=(LimitationReport(site=None, offset="0x0170", because=LOST, location=place(7)),)),
+    copies=COPIES,
+)
 
 UNKNOWN = make_kernel(
     counts=(*COUNTS, replace(COUNTS[0], unknown_because=BECAUSE)),

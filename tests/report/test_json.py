@@ -8,7 +8,7 @@ import jsonschema
 import pytest
 
 from sectorwise.report import json as document
-from tests.report.samples import BECAUSE, FAULTY, UNKNOWN, make_analysis, make_kernel
+from tests.report.samples import BECAUSE, COPYING, FAULTY, UNKNOWN, make_analysis, make_kernel
 
 if TYPE_CHECKING:
     from sectorwise.analysis.data import KernelAnalysis
@@ -27,7 +27,7 @@ def read(*kernels: KernelAnalysis) -> dict[str, Any]:
     return loaded
 
 
-@pytest.mark.parametrize("kernel", [make_kernel(), make_kernel(sites=()), UNKNOWN, FAULTY])
+@pytest.mark.parametrize("kernel", [make_kernel(), make_kernel(sites=()), UNKNOWN, FAULTY, COPYING])
 def test_documents_satisfy_the_schema(schema: dict[str, Any], kernel: KernelAnalysis) -> None:
     jsonschema.validate(read(kernel), schema, cls=jsonschema.Draft202012Validator)
 
@@ -40,6 +40,21 @@ def test_schema_refuses_what_the_document_must_not_be(schema: dict[str, Any], na
     spoiled["kernels"][0]["sites"][0][name] = value
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(spoiled, schema, cls=jsonschema.Draft202012Validator)
+
+
+def test_bulk_copies_have_a_place_of_their_own() -> None:
+    (kernel,) = read(COPYING)["kernels"]
+    tiles, spread, _, lost = kernel["copies"]
+    assert (tiles["operation"], tiles["source"], tiles["target"], tiles["shape"]) == (
+        "load",
+        "global",
+        "shared",
+        "tile",
+    )
+    assert (tiles["copies"], tiles["sectors"], tiles["sectors_ideal"], tiles["row_bytes"]) == (64, 32768, 16384, 16)
+    assert (spread["multicast"], spread["targets"], spread["outside_bytes"]) == (True, 64, 1024)
+    known = {"offset", "sass", "location", "operation", "shape", "source", "target", "multicast", "executed"}
+    assert {name for name, value in lost.items() if value is not None} == {*known, "unknown_because"}
 
 
 def test_schema_misses_what_is_missing(schema: dict[str, Any]) -> None:

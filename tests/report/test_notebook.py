@@ -14,7 +14,7 @@ from sectorwise.analysis.causes import split_time
 from sectorwise.errors import ArgumentError
 from sectorwise.findings import Picture, Scene
 from tests.comparison.kernels import analyze_example, find_kernel
-from tests.report.samples import BECAUSE, UNKNOWN, make_analysis
+from tests.report.samples import BECAUSE, COPYING, UNKNOWN, make_analysis
 
 
 def list_cells(page: str) -> list[list[str]]:
@@ -29,6 +29,16 @@ def test_analysis_is_a_table_of_its_lines() -> None:
     assert ["36", turned, "shared load 4 B, 4 times", "8,192", "-", "-", "32.0", "1.0", "3 %", ""] in cells
     assert "SW101" in shown
     assert "<script" not in shown
+
+
+def test_bulk_copies_are_rows() -> None:
+    cells = list_cells(make_analysis(COPYING)._repr_html_())
+    assert [row[2:9] for row in cells if row and row[2].startswith("bulk")] == [
+        ["bulk tile load 8,192 B", "64", "512.0", "256.0", "-", "-", "50 %"],
+        ["bulk tile load 8,192 B", "32", "512.0", "512.0", "-", "-", "100 %"],
+        ["bulk range prefetch 528 B", "64", "-", "-", "-", "-", "-"],
+        ["bulk tile store ? B", "64", "?", "?", "-", "-", "?"],
+    ]
 
 
 def test_source_and_reasons_are_text() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from sectorwise.report import terminal
 from sectorwise.report.page import Page, measure
-from tests.report.samples import FAULTY, SITES, UNKNOWN, make_analysis, make_kernel
+from tests.report.samples import COPIES, COPYING, FAULTY, SITES, UNKNOWN, make_analysis, make_kernel
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
@@ -22,6 +22,17 @@ def test_report_of_all_kinds_of_rows(snapshot: SnapshotAssertion) -> None:
 
 def test_wide_page_shows_the_instructions(snapshot: SnapshotAssertion) -> None:
     assert terminal.render(make_analysis(), Page(width=132)) == snapshot
+
+
+def test_bulk_copies_stand_beside_the_accesses_of_their_line(snapshot: SnapshotAssertion) -> None:
+    assert terminal.render(make_analysis(COPYING)) == snapshot
+
+
+def test_a_kernel_may_copy_and_do_nothing_else() -> None:
+    shown = terminal.render(make_analysis(replace(make_kernel(sites=()), copies=COPIES[:1])))
+    assert re.search(r"^ +! bulk tile load +8K +64 +512\.0 +256\.0 +- +- +50 % exact$", shown, re.MULTILINE)
+    assert "no warp issued a memory instruction" not in shown
+    assert "bulk       a copy of a whole tile or range" in shown
 
 
 def test_colours_change_nothing_but_the_colours() -> None:
@@ -39,7 +50,7 @@ def test_ascii_page_has_nothing_but_ascii() -> None:
 
 @pytest.mark.parametrize("width", [80, 100, 120, 160])
 def test_no_line_is_wider_than_the_page(width: int) -> None:
-    analysis = make_analysis(make_kernel(sites=SITES * 12), UNKNOWN, FAULTY)
+    analysis = make_analysis(make_kernel(sites=SITES * 12), UNKNOWN, FAULTY, COPYING)
     lines = terminal.render(analysis, Page(width=width)).splitlines()
     assert max(measure(line) for line in lines) <= width
 

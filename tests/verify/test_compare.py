@@ -66,7 +66,8 @@ def test_names_of_counts_are_those_of_the_rows() -> None:
         *SITE_COUNTS[4:6],
     ]
     named = {counter.name for counter in TOTAL_COUNTERS}
-    assert named == {*EXACT_TOTALS, *PIPE_TOTALS, "instructions", "global_store_sectors"}
+    bulk = {"bulk_load_sectors", "bulk_store_sectors", "bulk_reduction_sectors"}
+    assert named == {*EXACT_TOTALS, *PIPE_TOTALS, *bulk, "instructions", "global_store_sectors"}
     by_pipe = {counter.name for counter in TOTAL_COUNTERS if counter.view is View.PIPE}
     assert named - by_pipe == {
         name for name in named if name.startswith(("l1_tag", "l2_theoretical", "shared_wavefronts"))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sectorwise.analysis.data import KernelAnalysis, MemorySite
+    from sectorwise.analysis.instructions import BulkCopyUse
 
 _SECTOR_BYTES: Final = 32
 _LINE_BYTES: Final = 128
@@ -63,7 +64,7 @@ def split_time(kernel: KernelAnalysis) -> tuple[Part, ...]:
     is `PACE`: waiting for data with too little in flight, issuing, or whatever `time.bound` names. So each part is what
     its cause adds to all before it: a fault that hides behind a slower resource costs nothing.
     """
-    faults = _count_extras(kernel.sites)
+    faults = _count_extras(kernel.sites, kernel.copies)
     floors = None if faults is None else _raise_floor(kernel, faults)
     launch_ns = None if kernel.time is None else kernel.time.parts_ns["launch"]
     if floors is None:
@@ -100,9 +101,14 @@ def _raise_floor(kernel: KernelAnalysis, extras: tuple[Extra, ...]) -> list[floa
     return floors
 
 
-def _count_extras(sites: Iterable[MemorySite]) -> tuple[Extra, ...] | None:
+def _count_extras(sites: Iterable[MemorySite], bulk: Iterable[BulkCopyUse]) -> tuple[Extra, ...] | None:
     """Bytes beyond the ideal, by cause; None where a site is not known: a partial sum would pass for the whole."""
     sectors = lines = passes = local = 0
+    for copies in bulk:
+        extra = count_extra_sectors(copies)
+        if extra is None:
+            return None
+        sectors += extra
     for site in sites:
         if (
             site.sectors is None
@@ -125,6 +131,13 @@ def _count_extras(sites: Iterable[MemorySite]) -> tuple[Extra, ...] | None:
     )
 
 
+def count_extra_sectors(copies: BulkCopyUse) -> int | None:
+    """Sectors at the L2 beyond those that the bytes inside of the tensor take; None where they are not known."""
+    if copies.sectors_l2 is None or copies.asked_bytes is None or copies.outside_bytes is None:
+        return None
+    return max(0, copies.sectors_l2 - -(-(copies.asked_bytes - copies.outside_bytes) // _SECTOR_BYTES))
+
+
 def _split_rest(kernel: KernelAnalysis, floor_ns: float | None) -> tuple[float | None, float | None]:
     """What the unevenly filled waves cost, and what is left."""
     if kernel.time is None or floor_ns is None:
@@ -145,6 +158,8 @@ def _measure(kernel: KernelAnalysis) -> tuple[tuple[float | None, str], ...]:
     excess = None
     if totals.l2_theoretical_sectors is not None and totals.l2_theoretical_sectors_ideal is not None:
         excess = totals.l2_theoretical_sectors - totals.l2_theoretical_sectors_ideal
+        extras = [count_extra_sectors(copies) for copies in kernel.copies]
+        excess = None if None in extras else excess + sum(extra for extra in extras if extra is not None)
     in_flight = None if kernel.concurrency is None else kernel.concurrency.in_flight_bytes_per_sm
     return (
         (None, ""),

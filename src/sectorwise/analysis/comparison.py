@@ -11,7 +11,7 @@ from sectorwise.errors import ArgumentError
 from sectorwise.model.roofline import Level
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from sectorwise.analysis.data import Analysis, Device, KernelAnalysis, Launch
 
@@ -275,6 +275,9 @@ def _list_numbers(kernel: KernelAnalysis) -> Iterator[tuple[str, str, float | No
     yield "global sectors, ideal", "", totals.l2_theoretical_sectors_ideal
     yield "shared wavefronts", "", totals.shared_wavefronts
     yield "shared wavefronts, ideal", "", totals.shared_wavefronts_ideal
+    yield "bulk copies", "", _add_known(each.copies for each in kernel.copies)
+    yield "bulk copies, sectors", "", _add_known(each.sectors for each in kernel.copies)
+    yield "bulk copies, sectors, ideal", "", _add_known(each.sectors_ideal for each in kernel.copies)
     yield "L1 hits, sectors", "", None if traffic is None else traffic.l1_hit_sectors
     yield "L2 sectors read by SMs", "", None if traffic is None else traffic.l2_sectors_read_from_sm
     yield "DRAM read", "B", None if traffic is None else traffic.dram_bytes_read
@@ -284,3 +287,9 @@ def _list_numbers(kernel: KernelAnalysis) -> Iterator[tuple[str, str, float | No
     yield "operations", "", kernel.roofline.operations
     yield "intensity at DRAM", "op/B", levels.get(Level.DRAM)
     yield "least time", "ns", kernel.roofline.least_ns
+
+
+def _add_known(counts: Iterable[int | None]) -> int | None:
+    """The sum; None where one of them is not known."""
+    listed = list(counts)
+    return None if None in listed else sum(each for each in listed if each is not None)

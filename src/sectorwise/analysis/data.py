@@ -14,7 +14,7 @@ from sectorwise.findings import show
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sectorwise.analysis.instructions import InstructionUse, Output, PatternUse
+    from sectorwise.analysis.instructions import BulkCopyUse, InstructionUse, Output, PatternUse
     from sectorwise.binary.ir import Location
     from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Operation, Space
@@ -191,7 +191,7 @@ class RooflineUse:
 
 @dataclass(frozen=True, slots=True)
 class SiteTrafficUse:
-    """Where the sectors of one load come from, over the launch; `site` is its place in `sites`."""
+    """Where the sectors of one load come from; `site` is its place in `sites`, or in `copies` for a bulk copy."""
 
     site: int
     l1_hit_sectors: int
@@ -213,6 +213,7 @@ class TrafficUse:
     cache: str
     blocks_followed: int
     assumed: tuple[str, ...]
+    copies: tuple[SiteTrafficUse, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,12 +307,13 @@ class FaultReport:
 
 @dataclass(frozen=True, slots=True)
 class LimitationReport:
-    """Something that could not be known: the instruction (`site` is None where it accesses no memory), and why."""
+    """What could not be known (`site` is None where it is about none), and why; `of_values`: no count hangs on it."""
 
     site: int | None
     offset: str
     because: str
     location: Location | None
+    of_values: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,8 +321,7 @@ class FindingReport:
     """A fault that a rule found.
 
     `site` is the dearest of the memory instructions `sites` that it is about; None and empty where it is about the
-    kernel as a whole, or about an instruction that is not listed. `cost_ns` is what it costs the launch, None where
-    that is not known.
+    whole kernel, about bulk copies (`copies`), or about what is not listed. `cost_ns`: None where it is not known.
     """
 
     code: str
@@ -334,6 +335,7 @@ class FindingReport:
     evidence: Evidence | None
     cost_ns: float | None
     remedies: tuple[Remedy, ...]
+    copies: tuple[int, ...] = ()
 
     def _repr_html_(self) -> str:
         return str(show("write_finding", self))
@@ -364,6 +366,7 @@ class KernelAnalysis:
     faults: tuple[FaultReport, ...]
     findings: tuple[FindingReport, ...]
     limitations: tuple[LimitationReport, ...]
+    copies: tuple[BulkCopyUse, ...] = ()
     instructions: tuple[InstructionUse, ...] = field(default=(), compare=False, repr=False, metadata=_KEPT_HERE)
     outputs: tuple[Output, ...] | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
     bound: BoundLaunch | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)

@@ -15,6 +15,7 @@ from sectorwise.analysis.data import (
     MemorySite,
     ResourceUse,
 )
+from sectorwise.analysis.describe_copies import describe_copies
 from sectorwise.analysis.describe_pace import (
     describe_concurrency,
     describe_occupancy,
@@ -55,7 +56,12 @@ def describe_kernel(
     `keep_outputs` copies the final contents of the buffers into it.
     """
     kernel, launch, execution = model.bound.kernel, model.bound.launch, model.execution
-    places = _Places(model, name_file, {site.instruction: place for place, site in enumerate(execution.sites)})
+    places = _Places(
+        model,
+        name_file,
+        {site.instruction: place for place, site in enumerate(execution.sites)},
+        {copies.instruction: place for place, copies in enumerate(execution.bulk)},
+    )
     return KernelAnalysis(
         name=launch.kernel,
         case=launch.case,
@@ -72,11 +78,12 @@ def describe_kernel(
         waves=describe_waves(model.pace.waves),
         concurrency=describe_concurrency(model.pace),
         roofline=describe_roofline(model.pace),
-        traffic=describe_traffic(model.traffic, places.sites),
+        traffic=describe_traffic(model.traffic, places.sites, places.copies),
         time=describe_time(model, places.location),
         faults=tuple(_describe_fault(fault, places) for fault in execution.faults),
         findings=tuple(_describe_finding(finding, places) for finding in findings),
         limitations=tuple(_describe_limitation(limitation, places) for limitation in execution.limitations),
+        copies=tuple(describe_copies(each, places) for each in execution.bulk),
         instructions=tuple(
             InstructionUse(places.offset(each.index), each.text, places.location(each.index), int(issued))
             for each, issued in zip(kernel.instructions, execution.issued, strict=True)
@@ -93,6 +100,7 @@ class _Places:
     model: KernelModel
     name_file: Callable[[str], str]
     sites: dict[int, int]
+    copies: dict[int, int]
 
     def instruction(self, index: int) -> Instruction:
         return self.model.bound.kernel.instructions[index]
@@ -196,6 +204,7 @@ def _describe_fault(fault: Fault, places: _Places) -> FaultReport:
 def _describe_finding(finding: Finding, places: _Places) -> FindingReport:
     (rule,) = find_rules(finding.code)
     sites = tuple(places.sites[index] for index in finding.instructions if index in places.sites)
+    copies = tuple(places.copies[index] for index in finding.instructions if index in places.copies)
     return FindingReport(
         code=finding.code,
         rule=rule.name,
@@ -208,6 +217,7 @@ def _describe_finding(finding: Finding, places: _Places) -> FindingReport:
         evidence=finding.evidence,
         cost_ns=finding.cost_ns,
         remedies=finding.remedies,
+        copies=copies,
     )
 
 
@@ -217,6 +227,7 @@ def _describe_limitation(limitation: Limitation, places: _Places) -> LimitationR
         offset=places.offset(limitation.instruction),
         because=limitation.because,
         location=places.location(limitation.instruction),
+        of_values=limitation.of_values,
     )
 
 

@@ -132,8 +132,10 @@ def describe_roofline(pace: Pace) -> RooflineUse:
     )
 
 
-def describe_traffic(traffic: Traffic | None, places: Mapping[int, int]) -> TrafficUse | None:
-    """Where the bytes come from; `places` gives an instruction's place among the sites."""
+def describe_traffic(
+    traffic: Traffic | None, places: Mapping[int, int], copies: Mapping[int, int]
+) -> TrafficUse | None:
+    """Where the bytes come from; `places` gives an instruction's place among the sites, or among the bulk `copies`."""
     if traffic is None:
         return None
     return TrafficUse(
@@ -143,18 +145,24 @@ def describe_traffic(traffic: Traffic | None, places: Mapping[int, int]) -> Traf
         dram_bytes_read=traffic.dram_bytes_read,
         dram_bytes_write=traffic.dram_bytes_write,
         certainty=Certainty.ASSUMED if traffic.borrowed else Certainty.MODELLED,
-        sites=tuple(
-            SiteTrafficUse(
-                site=places[each.instruction],
-                l1_hit_sectors=round(each.l1_hits),
-                l2_hit_sectors=round(each.l2_hits),
-                dram_sectors=round(each.dram),
-            )
-            for each in traffic.sites
-        ),
+        sites=_place_traffic(traffic, places),
         cache="chain" if traffic.chained else "warm" if traffic.warm else "cold",
         blocks_followed=traffic.window_blocks,
         assumed=traffic.assumed,
+        copies=_place_traffic(traffic, copies),
+    )
+
+
+def _place_traffic(traffic: Traffic, places: Mapping[int, int]) -> tuple[SiteTrafficUse, ...]:
+    return tuple(
+        SiteTrafficUse(
+            site=places[each.instruction],
+            l1_hit_sectors=round(each.l1_hits),
+            l2_hit_sectors=round(each.l2_hits),
+            dram_sectors=round(each.dram),
+        )
+        for each in traffic.sites
+        if each.instruction in places
     )
 
 

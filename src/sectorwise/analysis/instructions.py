@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from sectorwise.binary.ir import Location
     from sectorwise.findings import Picture
+    from sectorwise.machine.copy_forms import CopyOperation, Place, Shape
+    from sectorwise.machine.execution import Certainty
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,37 @@ class InstructionUse:
     sass: str
     location: Location | None
     issued: int
+
+
+@dataclass(frozen=True, slots=True)
+class BulkCopyUse:
+    """One instruction that copies whole tiles or ranges (TMA), with its sums over the launch.
+
+    As in `machine.execution.BulkCopies`; `written_bytes` are those that arrive in shared memory, of every block that
+    gets them, or in global memory. Where a place or size was not known `unknown_because` says why, and every number but
+    `executed` is None.
+    """
+
+    offset: str
+    sass: str
+    location: Location | None
+    operation: CopyOperation
+    shape: Shape
+    source: Place
+    target: Place
+    multicast: bool
+    executed: int
+    copies: int | None
+    targets: int | None
+    asked_bytes: int | None
+    outside_bytes: int | None
+    written_bytes: int | None
+    row_bytes: int | None
+    sectors: int | None
+    sectors_ideal: int | None
+    sectors_l2: int | None
+    certainty: Certainty | None
+    unknown_because: str | None
 
 
 @dataclass(frozen=True, slots=True)

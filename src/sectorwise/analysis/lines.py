@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from sectorwise.analysis.data import KernelAnalysis, MemorySite
+    from sectorwise.analysis.instructions import BulkCopyUse
 
 _ALIKE: Final = 0.5
 """Lines with at least so much in common are the same line, changed."""
@@ -17,10 +18,10 @@ _ALIKE: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class LineCost:
-    """What the memory instructions of a line cost over the launch; `file` and `line` are None for code without one.
+    """What the memory instructions and bulk copies of a line cost over the launch.
 
-    A count is None where one of the line's instructions is not known. `ns` is the line's part of the estimated time,
-    None where there is no estimate.
+    `file` and `line` are None for code without one. A count is None where one of the line's instructions is not known.
+    `ns` is the line's part of the estimated time, None where there is no estimate.
     """
 
     file: str | None
@@ -46,6 +47,10 @@ def list_line_costs(kernel: KernelAnalysis, texts: Mapping[str, str]) -> tuple[L
         place = (None, None) if site.location is None else (site.location.file, site.location.line)
         before = costs.get(place) or _start(place, texts, None if kernel.time is None else 0.0)
         costs[place] = _add(before, site)
+    for copies in kernel.copies:
+        place = (None, None) if copies.location is None else (copies.location.file, copies.location.line)
+        before = costs.get(place) or _start(place, texts, None if kernel.time is None else 0.0)
+        costs[place] = _add_copies(before, copies)
     for part in () if kernel.time is None else kernel.time.lines:
         place = (None, None) if part.location is None else (part.location.file, part.location.line)
         before = costs.get(place) or _start(place, texts, 0.0)
@@ -66,19 +71,30 @@ def _start(place: tuple[str | None, int | None], texts: Mapping[str, str], ns: f
 
 
 def _add(cost: LineCost, site: MemorySite) -> LineCost:
-    def add(sum_before: int | None, count: int | None) -> int | None:
-        return None if sum_before is None or count is None else sum_before + count
-
     return replace(
         cost,
         sites=cost.sites + 1,
         executed=cost.executed + site.executed,
-        sectors=add(cost.sectors, site.sectors),
-        sectors_ideal=add(cost.sectors_ideal, site.sectors_ideal),
-        sectors_local=add(cost.sectors_local, site.sectors_local),
-        wavefronts=add(cost.wavefronts, site.wavefronts),
-        wavefronts_ideal=add(cost.wavefronts_ideal, site.wavefronts_ideal),
+        sectors=_sum(cost.sectors, site.sectors),
+        sectors_ideal=_sum(cost.sectors_ideal, site.sectors_ideal),
+        sectors_local=_sum(cost.sectors_local, site.sectors_local),
+        wavefronts=_sum(cost.wavefronts, site.wavefronts),
+        wavefronts_ideal=_sum(cost.wavefronts_ideal, site.wavefronts_ideal),
     )
+
+
+def _add_copies(cost: LineCost, copies: BulkCopyUse) -> LineCost:
+    return replace(
+        cost,
+        sites=cost.sites + 1,
+        executed=cost.executed + copies.executed,
+        sectors=_sum(cost.sectors, copies.sectors),
+        sectors_ideal=_sum(cost.sectors_ideal, copies.sectors_ideal),
+    )
+
+
+def _sum(before: int | None, count: int | None) -> int | None:
+    return None if before is None or count is None else before + count
 
 
 def pair_lines(

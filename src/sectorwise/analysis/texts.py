@@ -41,6 +41,7 @@ def read_texts(kernels: Iterable[KernelAnalysis], compilation: Compilation, sour
 def _list_locations(kernels: Iterable[KernelAnalysis]) -> Iterator[Location]:
     for kernel in kernels:
         found = [part.location for part in kernel.sites]
+        found += [part.location for part in kernel.copies]
         found += [part.location for part in kernel.faults]
         found += [part.location for part in kernel.limitations]
         for location in found:

@@ -6,21 +6,18 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sectorwise.cache import make_key, read_entry, write_entry
 from sectorwise.errors import CorruptBinaryError, MissingToolError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from sectorwise.installed import find_installed
 
 _OPTIONS = ("-gi", "-c")
 _NO_DATAFLOW = "-ndf"
 _DISTRIBUTION = "nvidia-cuda-nvdisasm"
+_NAMES = frozenset({"nvdisasm", "nvdisasm.exe"})
 _TIMEOUT_SECONDS = 120
 _AREA = "disassembly"
 _LARGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
@@ -44,9 +41,11 @@ def find_disassembler() -> Disassembler:
     Raises:
         MissingToolError: there is none; the text says how to install it.
     """
-    for path, release in _list_packaged():
-        if path.is_file():
-            return Disassembler(path, f"{_DISTRIBUTION} {release}")
+    package = find_installed(_DISTRIBUTION)
+    if package is not None:
+        for path in (package.folder / file for file in package.files):
+            if path.name in _NAMES and path.is_file():
+                return Disassembler(path, package.build)
     found = shutil.which("nvdisasm")
     if found is not None:
         path = Path(found)
@@ -78,25 +77,6 @@ def disassemble(data: bytes, origin: str, code_offset: int = 0, functions: tuple
         listing = _run(tool, data, options, origin, code_offset)
     write_entry(_AREA, key, listing.encode())
     return listing
-
-
-def _list_packaged() -> Iterator[tuple[Path, str]]:
-    """Where the PyPI package says that it put nvdisasm, and its release.
-
-    `importlib.metadata` tells the same, and takes twenty times as long, most of it to load.
-    """
-    name = _DISTRIBUTION.replace("-", "_")
-    for folder in map(Path, sys.path):
-        for record in folder.glob(f"{name}-*.dist-info/RECORD"):
-            release = record.parent.name.removeprefix(f"{name}-").removesuffix(".dist-info")
-            try:
-                rows = record.read_text(encoding="utf-8", errors="replace").splitlines()
-            except OSError:
-                continue
-            for row in rows:
-                path = folder / row.split(",")[0]
-                if path.name in {"nvdisasm", "nvdisasm.exe"}:
-                    yield path, release
 
 
 def _run(tool: Disassembler, data: bytes, options: tuple[str, ...], origin: str, code_offset: int) -> str:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from sectorwise.analysis.baseline import compare, read_baseline, write_baseline
 from sectorwise.analyze import DEFAULT_DEVICE, analyze
 from sectorwise.cli import options
 from sectorwise.cli.output import describe_page, write_text
@@ -21,9 +20,9 @@ from sectorwise.cli.verdict import describe_better, judge
 from sectorwise.frontends.choose import choose_frontend
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.report.page import Page
-from sectorwise.rules.selection import choose_rules
 
 if TYPE_CHECKING:
+    from sectorwise.analysis.baseline import Baseline, Comparison
     from sectorwise.analysis.data import Analysis
 
 EXIT_FINDINGS: Final = 1
@@ -157,7 +156,7 @@ def check(
     settings = read_settings(Path.cwd())
     chosen, ignored = split_codes(select) or settings.select, split_codes(ignore) or settings.ignore
     accepted = baseline or settings.baseline
-    known = None if accepted is None or accepted == baseline_to_write else read_baseline(accepted)
+    known = None if accepted is None or accepted == baseline_to_write else _read_known(accepted)
     with show_progress("executing") as progress:
         analysis = analyze(
             source,
@@ -178,15 +177,30 @@ def check(
         )
     write_text(_render(analysis, form, describe_page(sys.stdout) if output is None else Page()), output)
     if baseline_to_write is not None:
+        from sectorwise.analysis.baseline import write_baseline
+
         write_text(write_baseline(analysis), baseline_to_write)
-    codes = {rule.code for rule in choose_rules(chosen, ignored)}
-    comparison = None if known is None else compare(analysis, known, codes)
+    comparison = None if known is None else _compare(analysis, known, chosen, ignored)
     if comparison is not None and comparison.better and baseline_to_write is None:
         click.echo(describe_better(comparison, str(accepted)), err=True)
     reasons = judge(analysis, fail_on or settings.fail_on or ("never" if known is None else "warning"), comparison)
     if reasons:
         click.echo("\n".join(["failed:", *(f"  {reason}" for reason in reasons)]), err=True)
         raise click.exceptions.Exit(EXIT_FINDINGS)
+
+
+def _read_known(path: Path) -> Baseline:
+    """What was accepted; most runs have nothing of the kind, and do not wait for what reads it."""
+    from sectorwise.analysis.baseline import read_baseline
+
+    return read_baseline(path)
+
+
+def _compare(analysis: Analysis, known: Baseline, selected: tuple[str, ...], ignored: tuple[str, ...]) -> Comparison:
+    from sectorwise.analysis.baseline import compare
+    from sectorwise.rules.selection import choose_rules
+
+    return compare(analysis, known, {rule.code for rule in choose_rules(selected, ignored)})
 
 
 def choose_options(step_limit: int, memory: str | None, *, all_blocks: bool) -> ExecutionOptions:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import importlib
 import os
@@ -49,12 +48,12 @@ class _CommandGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        del ctx
         if cmd_name not in COMMANDS:
             return None
-        with contextlib.nullcontext() if cmd_name in _RUN_OTHERS else load_with_one_thread():
-            module = importlib.import_module(f"sectorwise.cli.{cmd_name}")
-        command = getattr(module, cmd_name)
+        if cmd_name not in _RUN_OTHERS:
+            # Commands load NumPy when they come to need it.
+            ctx.with_resource(load_with_one_thread())
+        command = getattr(importlib.import_module(f"sectorwise.cli.{cmd_name}"), cmd_name)
         return command if isinstance(command, click.Command) else None
 
     def resolve_command(
@@ -84,7 +83,7 @@ def main(arguments: list[str] | None = None) -> None:
     Exits with 0 when done, 1 where findings fail the run, 2 on an error.
     """
     try:
-        with search_garbage_seldom():
+        with search_garbage_seldom(is_last=arguments is None):
             code = cli.main(arguments, prog_name="sectorwise", standalone_mode=False)
         if code:  # click gives back what a command exits with
             sys.exit(code)

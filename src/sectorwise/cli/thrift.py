@@ -19,7 +19,7 @@ def load_with_one_thread() -> Iterator[None]:
     """Lets NumPy, where it is loaded within, have one thread for products of matrices, unless the user says how many.
 
     Its threads turn in a loop for a while after they are made, waiting for work that never comes here: about 0.05 s of
-    processor time. What this process starts later is told nothing of it.
+    processor time. What this process starts after that is told nothing of it.
     """
     if _BLAS_THREADS in os.environ:
         yield
@@ -32,14 +32,17 @@ def load_with_one_thread() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def search_garbage_seldom() -> Iterator[None]:
+def search_garbage_seldom(*, is_last: bool = False) -> Iterator[None]:
     """Has Python look for cycles of garbage after more allocations than its default of 700.
 
     Loading modules makes some hundred thousand objects that stay: looking through them takes a tenth of a short run.
+    Where this `is_last` in its process they are not looked through at its end either.
     """
     before = gc.get_threshold()
     gc.set_threshold(_ALLOCATIONS_BETWEEN_SEARCHES, *before[1:])
     try:
         yield
     finally:
+        if is_last:
+            gc.freeze()
         gc.set_threshold(*before)

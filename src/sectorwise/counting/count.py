@@ -14,7 +14,12 @@ from sectorwise.counting.async_copy import (
     count_copy_wavefronts_hardware,
     select_bypass_lanes,
 )
-from sectorwise.counting.atomics import count_atomic_wavefronts, count_ideal_atomic_wavefronts
+from sectorwise.counting.atomics import (
+    adds_floats,
+    count_atomic_wavefronts,
+    count_generic_passes,
+    count_ideal_atomic_wavefronts,
+)
 from sectorwise.counting.banks import (
     MATRIX_ROW_BYTES,
     MATRIX_ROWS,
@@ -39,6 +44,8 @@ if TYPE_CHECKING:
 GENERIC_GLOBAL = 0
 GENERIC_SHARED = 1
 GENERIC_LOCAL = 2
+GENERIC_ELSEWHERE = 3
+"""Shared memory of another block of the cluster: the source view counts nothing of it."""
 
 
 def count_requests(requests: Requests) -> Counts:
@@ -87,8 +94,12 @@ def _count_shared(requests: Requests, mask: npt.NDArray[np.bool_]) -> Counts:
             wavefronts = hardware = count_store_wavefronts(addresses, mask, width)
             ideal = count_ideal_wavefronts(wavefronts, mask, width)
         case _:
-            wavefronts = hardware = count_atomic_wavefronts(addresses, mask, width, access.modifiers)
-            ideal = count_ideal_atomic_wavefronts(wavefronts, mask, width, access.modifiers)
+            generic = access.space is Space.GENERIC
+            shown = np.zeros_like(mask) if generic and adds_floats(access.modifiers) else mask
+            wavefronts = hardware = count_atomic_wavefronts(addresses, shown, width, access.modifiers)
+            ideal = count_ideal_atomic_wavefronts(wavefronts, shown, width, access.modifiers)
+            if generic:
+                hardware = count_generic_passes(addresses, mask, requests.mask, width, access.modifiers)
     return _counts(len(mask), wavefronts=wavefronts, wavefronts_ideal=ideal, wavefronts_hardware=hardware)
 
 

@@ -63,7 +63,8 @@ class Requests:
     `addresses` int64 [n, 32] bytes (for async copies the global source; for shared, the offset in the shared window;
     for local, the offset in the thread's local memory), `mask` bool [n, 32] the lanes that access,
     `shared_addresses` int64 [n, 32] the destination of async copies, `source_bytes` int64 [n, 32] their source size,
-    `generic_spaces` for generic accesses: per lane 0 global, 1 shared, 2 local.
+    `generic_spaces` for generic accesses: per lane 0 global, 1 shared, 2 local,
+    3 another block's shared memory.
     `issued` bool [n, 32] the lanes that issue the instruction, also those whose guard predicate is false; their
     addresses are then what the registers hold. Needed where `Access.counts_stopped_lanes`.
     """

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import re
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sectorwise.cache import make_key, read_entry, write_entry
 from sectorwise.errors import ArgumentError, CompileError
@@ -18,7 +17,11 @@ from sectorwise.frontends.includes import find_includes
 from sectorwise.frontends.nvrtc import Nvrtc, Program, compile_program, load_nvrtc
 from sectorwise.frontends.signatures import find_parameter_types
 from sectorwise.frontends.standard_library import CPP_HEADERS
+from sectorwise.installed import find_installed
 from sectorwise.source import read_source
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _AREA = "cubins"
 _SUFFIXES = frozenset({".cu", ".cuh"})
@@ -99,15 +102,14 @@ def find_header_folders() -> tuple[Path, ...]:
     """Return the folders of CUDA headers that the installed packages bring, such as the one with `cuda_fp16.h`."""
     folders: dict[Path, None] = {}
     for distribution in _HEADER_DISTRIBUTIONS:
-        try:
-            files = importlib.metadata.files(distribution) or []
-        except importlib.metadata.PackageNotFoundError:
+        package = find_installed(distribution)
+        if package is None:
             continue
-        for file in files:
+        for file in package.files:
             # cuda_fp16.h, crt/mma.h and cuda/std/cstdint are the names under which sources include them.
             for landmark in ("include/cuda_fp16.h", "include/crt/mma.h", "include/cccl/cuda/std/cstdint"):
-                if str(file).endswith(landmark):
-                    located = Path(str(file.locate()))
+                if file.endswith(landmark):
+                    located = package.folder / file
                     folders[located.parents[landmark.count("/") - (2 if "cccl" in landmark else 1)]] = None
     return tuple(folders)
 
@@ -181,13 +183,8 @@ def _make_key(nvrtc: Nvrtc, program: Program, path: Path, request: CompileReques
 
 @cache
 def _header_versions() -> tuple[str, ...]:
-    versions = []
-    for distribution in _HEADER_DISTRIBUTIONS:
-        try:
-            versions.append(f"{distribution} {importlib.metadata.version(distribution)}")
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return tuple(versions)
+    found = (find_installed(distribution) for distribution in _HEADER_DISTRIBUTIONS)
+    return tuple(package.build for package in found if package is not None)
 
 
 def _read_stored(key: str) -> tuple[bytes, dict[str, str]] | None:

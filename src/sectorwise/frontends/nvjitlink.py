@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
-import importlib.metadata
 import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from sectorwise.errors import ArgumentError, CompileError, MissingToolError
+from sectorwise.installed import find_installed
 
 _DISTRIBUTIONS = ("nvidia-nvjitlink", "nvidia-nvjitlink-cu12")
 _LIBRARY = re.compile(r"libnvJitLink\.so\.\d+$|nvJitLink_\d+_0\.dll$")
@@ -41,13 +41,11 @@ def load_nvjitlink() -> NvJitLink:
         MissingToolError: it is not installed or cannot be loaded.
     """
     for distribution in _DISTRIBUTIONS:
-        try:
-            files = importlib.metadata.files(distribution) or []
-        except importlib.metadata.PackageNotFoundError:
+        package = find_installed(distribution)
+        if package is None:
             continue
-        for file in (file for file in files if _LIBRARY.search(file.name)):
-            build = f"{distribution} {importlib.metadata.version(distribution)}"
-            return _describe(Path(str(file.locate())), build)
+        for file in (file for file in package.files if _LIBRARY.search(file)):
+            return _describe(package.folder / file, package.build)
     found = ctypes.util.find_library("nvJitLink")
     if found is None:
         message = f"nvJitLink, which assembles PTX, is not installed: {_INSTALL}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
-import importlib.metadata
 import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from sectorwise.errors import CompileError, MissingToolError
+from sectorwise.installed import find_installed
 
 _DISTRIBUTIONS = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
 _LIBRARY = re.compile(r"libnvrtc\.so\.\d+$|nvrtc64_\d+_0\.dll$")
@@ -50,16 +50,15 @@ def load_nvrtc() -> Nvrtc:
         MissingToolError: it is not installed or cannot be loaded.
     """
     for distribution in _DISTRIBUTIONS:
-        try:
-            files = importlib.metadata.files(distribution) or []
-        except importlib.metadata.PackageNotFoundError:
+        package = find_installed(distribution)
+        if package is None:
             continue
-        paths = [Path(str(file.locate())) for file in files]
+        paths = [package.folder / file for file in package.files]
         for builtins in (path for path in paths if _BUILTINS.search(path.name)):
             # NVRTC opens its builtins by bare name: what is loaded already is found, wherever it lies.
             _load(builtins)
         for library in (path for path in paths if _LIBRARY.search(path.name)):
-            return _describe(_load(library), f"{distribution} {importlib.metadata.version(distribution)}")
+            return _describe(_load(library), package.build)
     found = ctypes.util.find_library("nvrtc")
     if found is None:
         message = f"NVRTC, which compiles CUDA C++, is not installed: {_INSTALL}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.kernels.arrays import DeviceArray, contiguous_strides
+from sectorwise.kernels.batches import Batch
 from sectorwise.kernels.gemv_plans import GROUP, Product, plan_product
 from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.movement import plan_move
@@ -157,7 +158,7 @@ def _multiply_matrices(
     bytes_of = {"a": 2 * m * k, "b": 2 * k * n, "c": 2 * m * n}
     return BenchCase(
         name=f"matmul bf16 {m} x {n} x {k}{' turned' if turned else ''}",
-        plan=_expect(plan_matmul(a, b, c, multiprocessors, capability)),
+        plan=plan_matmul(Batch(a, b, c), multiprocessors, capability),
         sizes_bytes=bytes_of,
         rotated=("a", "b", "c"),
         moved_bytes=sum(bytes_of.values()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +12,8 @@ from sectorwise.errors import ArgumentError, DeviceRunError
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.cuda import CUDA
 from sectorwise.kernels.extended import SINCE_MAJOR, configure_overlap
-from sectorwise.kernels.plan import SOURCES, Pointer, TensorMap, pack
+from sectorwise.kernels.plan import SCRATCH_BLOCK_BYTES, SCRATCH_ZEROS_BYTES, SOURCES, Pointer, Scratch, TensorMap, pack
+from sectorwise.kernels.scratch import find_scratch
 from sectorwise.kernels.tensor_maps import encode_map
 from sectorwise.verify.driver import Driver, call, load_function, open_driver
 
@@ -87,31 +89,92 @@ def read_capability(device: int) -> tuple[int, int]:
     return major, minor
 
 
-def launch(plan: KernelPlan, addresses: Mapping[str, int], device: int, stream: int) -> None:
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A launch as the driver takes it: may be put on its stream again and again.
+
+    `held` is what `arguments` point to; `scratch` is the address of what its blocks hand on through, None where they
+    hand on nothing.
+    """
+
+    device: int
+    stream: int
+    function: str
+    arguments: tuple[object, ...]
+    held: tuple[object, ...]
+    scratch: int | None
+
+
+def launch(plan: KernelPlan, addresses: Mapping[str, int], device: int, stream: int) -> Launch:
     """Put the launch of a plan on a stream; nothing is allocated and nothing waits once its kernel was loaded.
+
+    One that hands something on has memory for that from the first such launch on its stream, or of its CUDA graph, on.
 
     Raises:
         CompileError, MissingToolError: the kernel cannot be compiled, at its first use.
         DeviceRunError: the driver refuses the launch.
     """
+    made = prepare(plan, addresses, device, stream)
+    put(made)
+    return made
+
+
+def prepare(plan: KernelPlan, addresses: Mapping[str, int], device: int, stream: int) -> Launch:
+    """The launch of a plan on a stream, as the driver takes it.
+
+    Raises:
+        As `launch`.
+    """
     function = _load(plan.source, plan.kernel, device, plan.dynamic_shared_bytes, "a" if plan.specific else "")
-    held = [pack_argument(argument, addresses) for argument in plan.arguments]
-    buffers = [ctypes.create_string_buffer(value, len(value)) for value in held]
-    table = (ctypes.c_void_p * len(buffers))(*[ctypes.cast(buffer, ctypes.c_void_p) for buffer in buffers])
-    shape = (*plan.grid, *plan.block, plan.dynamic_shared_bytes)
+    scratch = None
+    if any(isinstance(argument, Scratch) for argument in plan.arguments):
+        scratch = provide_scratch(device, stream)
     with make_current(device):
-        if plan.overlaps and read_capability(device)[0] >= SINCE_MAJOR:
-            config = configure_overlap(plan, stream)
-            call(open_library(), "cuLaunchKernelEx", ctypes.byref(config), function, table, None)
-            return
-        call(open_library(), "cuLaunchKernel", function, *shape, ctypes.c_void_p(stream), table, None)
+        held = [pack_argument(argument, addresses, scratch) for argument in plan.arguments]
+    buffers = [ctypes.create_string_buffer(value, len(value)) for value in held]
+    table = (ctypes.c_void_p * len(buffers))(*map(ctypes.addressof, buffers))
+    if plan.overlaps and read_capability(device)[0] >= SINCE_MAJOR:
+        config = configure_overlap(plan, stream)
+        return Launch(
+            device,
+            stream,
+            "cuLaunchKernelEx",
+            (ctypes.byref(config), function, table, None),
+            (*buffers, config),
+            scratch,
+        )
+    shape = (*plan.grid, *plan.block, plan.dynamic_shared_bytes)
+    arguments = (function, *shape, ctypes.c_void_p(stream), table, None)
+    return Launch(device, stream, "cuLaunchKernel", arguments, tuple(buffers), scratch)
 
 
-def pack_argument(argument: Argument, addresses: Mapping[str, int]) -> bytes:
-    """The bytes of an argument of a plan, its operands being at these addresses."""
+def put(made: Launch) -> None:
+    """Put a launch on its stream.
+
+    Raises:
+        DeviceRunError: the driver refuses it.
+    """
+    if _is_current(made.device):
+        call(open_library(), made.function, *made.arguments)
+        return
+    with make_current(made.device):
+        call(open_library(), made.function, *made.arguments)
+
+
+def provide_scratch(device: int, stream: int) -> int:
+    """The address of what the launches of a stream, or of the CUDA graph that it is captured into, hand on through."""
+    size_bytes = SCRATCH_ZEROS_BYTES + count_multiprocessors(device) * SCRATCH_BLOCK_BYTES
+    with make_current(device):
+        return find_scratch(open_library(), device, stream, size_bytes)
+
+
+def pack_argument(argument: Argument, addresses: Mapping[str, int], scratch: int | None = None) -> bytes:
+    """The bytes of an argument of a plan, its operands being at these addresses, and what it hands on through there."""
     match argument:
         case Pointer(operand=operand, offset_bytes=offset_bytes):
             return (addresses[operand] + offset_bytes).to_bytes(8, "little")
+        case Scratch(offset_bytes=offset_bytes):
+            return ((scratch or 0) + offset_bytes).to_bytes(8, "little")
         case TensorMap(operand=operand):
             return encode_at(argument, addresses[operand])
         case _:
@@ -127,12 +190,21 @@ def encode_at(described: TensorMap, address: int) -> bytes:
 @contextmanager
 def make_current(device: int) -> Iterator[None]:
     """Have a GPU's primary context current, the one that frameworks use, and afterwards what was current before."""
+    if _is_current(device):
+        yield
+        return
     driver = open_library()
     call(driver, "cuCtxPushCurrent_v2", _retain(device))
     try:
         yield
     finally:
         call(driver, "cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+
+def _is_current(device: int) -> bool:
+    current = ctypes.c_void_p()
+    call(open_library(), "cuCtxGetCurrent", ctypes.byref(current))
+    return current.value == _retain(device).value
 
 
 @cache

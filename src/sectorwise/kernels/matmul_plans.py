@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.errors import ArgumentError
 from sectorwise.kernels.gemv_plans import C_TYPES, VECTOR_BYTES
-from sectorwise.kernels.plan import KernelPlan, Number, Pointer, divide_up
+from sectorwise.kernels.plan import KernelPlan, Number, Numbers, Pointer, divide_up
 from sectorwise.kernels.warpgroup_plans import CAPABILITY, plan_warpgroups
 
 if TYPE_CHECKING:
     from sectorwise.kernels.arrays import DeviceArray
+    from sectorwise.kernels.batches import Batch
     from sectorwise.kernels.plan import Argument
 
 _ACROSS: Final = 128
@@ -22,64 +23,68 @@ _MOST: Final = 1 << 30
 """Kernels count rows, columns and depth in 32 bits."""
 
 
-def plan_matmul(
-    a: DeviceArray, b: DeviceArray, c: DeviceArray, multiprocessors: int, capability: tuple[int, int]
-) -> KernelPlan | None:
-    """The launch of C [m, n] = A [m, k] B [k, n] on a GPU of so many SMs and that compute capability, None for no C.
+def plan_matmul(batch: Batch, multiprocessors: int, capability: tuple[int, int]) -> KernelPlan:
+    """The launch of products C [m, n] = A [m, k] B [k, n] on a GPU of so many SMs and that compute capability.
 
-    Shapes fit, types are bf16 or f16. Operands are called a, b and c. What wgmma cannot take is multiplied by mma.sync,
-    and what lies in no whole pieces of 16 bytes element by element.
+    Shapes fit, types are bf16 or f16, C is not empty. Operands are called a, b and c. What wgmma cannot take is
+    multiplied by mma.sync, and what lies in no whole pieces of 16 bytes element by element.
 
     Raises:
         ArgumentError: an axis has 2**30 elements or more.
     """
-    (m, k), n = a.shape, b.shape[1]
+    (m, k), n = batch.a.shape, batch.b.shape[1]
     if max(m, n, k) >= _MOST:
         raise ArgumentError(f"expected fewer than 2**30 rows, columns and depth, got {m:,}, {n:,} and {k:,}")
-    if m == 0 or n == 0:
-        return None
     if capability == CAPABILITY and k and multiprocessors > 1:
-        plan = plan_warpgroups(a, b, c, multiprocessors)
+        plan = plan_warpgroups(batch, multiprocessors)
         if plan is not None:
             return plan
-    a_by_rows, b_by_rows = _find_order(a), _find_order(b)
+    a, b, c = batch.a, batch.b, batch.c
+    a_by_rows, b_by_rows = (_find_order(a, batch.apart[0]), _find_order(b, batch.apart[1]))
     if k == 0 or a_by_rows is None or b_by_rows is None:
-        return _plan_any(a, b, c)
-    tall = 128 if divide_up(m, 128) * divide_up(n, _ACROSS) >= multiprocessors else 64
+        return _plan_any(batch)
+    tall = 128 if divide_up(m, 128) * divide_up(n, _ACROSS) * batch.count >= multiprocessors else 64
     down, across = divide_up(m, tall), divide_up(n, _ACROSS)
     flags = ", ".join(str(flag).lower() for flag in (a_by_rows, b_by_rows))
     arguments: tuple[Argument, ...] = (
         *(Pointer("a"), Pointer("b"), Pointer("c")),
         *(Number(number, 4) for number in (m, n, k)),
         *(Number(a.strides[0 if a_by_rows else 1]), Number(b.strides[0 if b_by_rows else 1])),
-        *(Number(c.strides[0]), Number(c.strides[1]), Number(down, 4), Number(across, 4)),
+        *(Number(c.strides[0]), Number(c.strides[1]), Number(down, 4), Number(across, 4), Numbers(batch.apart)),
     )
     return KernelPlan(
         "matmul.cu",
         f"matmul_tensor<{C_TYPES[a.dtype]}, {tall}, {flags}>",
-        (down * across, 1, 1),
+        (down * across, batch.count, 1),
         (128, 1, 1),
         arguments,
         dynamic_shared_bytes=_STAGES * (tall + _ACROSS) * _DEPTH * _ITEM_BYTES,
     )
 
 
-def _find_order(array: DeviceArray) -> bool | None:
-    """Whether a matrix lies by rows, else by columns, in whole pieces of 16 bytes; None where it does neither."""
+def _find_order(array: DeviceArray, apart: int) -> bool | None:
+    """Whether matrices lie by rows, else by columns, in whole pieces of 16 bytes; None where they do neither."""
     for near in (1, 0):
         extent, step = array.shape[near], array.strides[1 - near]
-        begins = (array.operand.address, step * _ITEM_BYTES if array.shape[1 - near] > 1 else 0, extent * _ITEM_BYTES)
-        if array.strides[near] == 1 and gcd(VECTOR_BYTES, *begins) == VECTOR_BYTES:
+        steps = step * _ITEM_BYTES if array.shape[1 - near] > 1 else 0, apart * _ITEM_BYTES
+        if (
+            array.strides[near] == 1
+            and gcd(VECTOR_BYTES, array.operand.address, extent * _ITEM_BYTES, *steps) == VECTOR_BYTES
+        ):
             return near == 1
     return None
 
 
-def _plan_any(a: DeviceArray, b: DeviceArray, c: DeviceArray) -> KernelPlan:
+def _plan_any(batch: Batch) -> KernelPlan:
+    a, b, c = batch.a, batch.b, batch.c
     down, across = divide_up(c.shape[0], 16), divide_up(c.shape[1], 16)
     arguments: tuple[Argument, ...] = (
         *(Pointer("a"), Pointer("b"), Pointer("c")),
         *(Number(number, 4) for number in (c.shape[0], c.shape[1], a.shape[1])),
         *(Number(stride) for array in (a, b, c) for stride in array.strides),
         Number(across, 4),
+        Numbers(batch.apart),
     )
-    return KernelPlan("matmul.cu", f"matmul_any<{C_TYPES[a.dtype]}>", (down * across, 1, 1), (256, 1, 1), arguments)
+    return KernelPlan(
+        "matmul.cu", f"matmul_any<{C_TYPES[a.dtype]}>", (down * across, batch.count, 1), (256, 1, 1), arguments
+    )

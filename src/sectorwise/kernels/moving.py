@@ -12,12 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from sectorwise.errors import ArgumentError
 from sectorwise.kernels.arrays import check_movable, check_output, check_together, read_array
-from sectorwise.kernels.frameworks import allocate, find_stream
+from sectorwise.kernels.frameworks import allocate
 from sectorwise.kernels.launching import choose_device, launch
 from sectorwise.kernels.movement import plan_move
+from sectorwise.kernels.repeats import find_call_stream, name_call, remember, repeat
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sectorwise.kernels.plan import Operand
+    from sectorwise.kernels.repeats import Call
 
 
 def copy(a: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401 - an array like `a`
@@ -31,7 +35,7 @@ def copy(a: object, out: object | None = None, *, stream: int | None = None) -> 
         ArgumentError: `out` has another shape or type, overlaps `a` or itself, or is on another device.
         DeviceRunError: there is no GPU, or it refused the launch.
     """
-    return _move(a, out, stream, lambda operand: operand)
+    return _move(name_call("copy", (a,), out, stream), lambda operand: operand)
 
 
 def transpose(a: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401 - as `a`
@@ -47,7 +51,7 @@ def transpose(a: object, out: object | None = None, *, stream: int | None = None
         ArgumentError: `a` has fewer than two axes; else as `copy`.
         DeviceRunError: as `copy`.
     """
-    return _move(a, out, stream, _exchange)
+    return _move(name_call("transpose", (a,), out, stream), _exchange)
 
 
 def soa_from_aos(records: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401
@@ -80,16 +84,20 @@ def _exchange(operand: Operand) -> Operand:
     return replace(operand, shape=(*outer, columns, rows), strides_bytes=(*steps, across, down))
 
 
-def _move(a: object, out: object | None, stream: int | None, turn: Any) -> Any:  # noqa: ANN401 - arrays of frameworks
-    source = read_array("a", a)
+def _move(call: Call, turn: Callable[[Operand], Operand]) -> Any:  # noqa: ANN401 - arrays of frameworks
+    repeated = repeat(call)
+    if repeated is not None:
+        return repeated
+    source = read_array("a", call.like)
     check_movable(source)
     turned = turn(source.operand)
-    result = allocate(a, turned.shape, source.dtype) if out is None else out
+    result = allocate(call.like, turned.shape, source.dtype) if call.out is None else call.out
     target = read_array("out", result)
     check_together((source, target))
     check_output(target, turned.shape, source.dtype, (source,))
     plan = plan_move(turned, target.operand)
     if plan is not None:
         addresses = {"from": turned.address, "to": target.operand.address}
-        launch(plan, addresses, choose_device((source, target)), find_stream(a) if stream is None else stream)
+        device = choose_device((source, target))
+        remember(call, result, source.dtype, (launch(plan, addresses, device, find_call_stream(call)),))
     return result

@@ -10,6 +10,11 @@ SOURCES: Final = Path(__file__).parent / "sources"
 MOST_BLOCKS: Final = (1 << 31) - 1
 """Blocks along the first axis of a grid (CUDA programming guide, compute capabilities)."""
 
+SCRATCH_ZEROS_BYTES: Final = 1 << 16
+SCRATCH_BLOCK_BYTES: Final = 128 * 256 * 4
+"""What blocks hand on through: words that are zeros before and after a launch, and a float for each of the results
+that a block has at a time, for as many blocks as there are SMs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
@@ -29,27 +34,39 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """A struct of 64-bit whole numbers, passed by value."""
+    """A struct of whole numbers of 4 or 8 bytes, passed by value."""
 
     values: tuple[int, ...]
+    size_bytes: int = 8
 
 
 @dataclass(frozen=True, slots=True)
 class TensorMap:
-    """A matrix that is copied in boxes: a `CUtensorMap` of cuda.h, passed by value, that is made at the launch.
+    """Matrices that are copied in boxes: a `CUtensorMap` of cuda.h, passed by value, that is made at the launch.
 
-    `kind` of its elements is bf16 or f16; `extents` are elements of a line, and lines; `step_bytes` is from line to
-    line; `box` are elements and lines of a box, which has 128 bytes a line in shared memory, swizzled.
+    `kind` of their elements is bf16 or f16; `extents` are elements of a line, lines, and matrices; `steps_bytes` are
+    from line to line and from matrix to matrix; `box` are elements and lines of a box of one matrix, which has 128
+    bytes a line in shared memory, swizzled.
     """
 
     operand: str
     kind: str
-    extents: tuple[int, int]
-    step_bytes: int
+    extents: tuple[int, int, int]
+    steps_bytes: tuple[int, int]
     box: tuple[int, int]
 
 
-Argument = Pointer | Number | Numbers | TensorMap
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """The address of memory that blocks of a launch hand something on through, and bytes from there.
+
+    No two launches that may run at a time have the same. It begins with `SCRATCH_ZEROS_BYTES` of zeros.
+    """
+
+    offset_bytes: int
+
+
+Argument = Pointer | Number | Numbers | TensorMap | Scratch
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,5 +107,5 @@ def pack(argument: Number | Numbers) -> bytes:
     match argument:
         case Number(value=value, size_bytes=size_bytes):
             return value.to_bytes(size_bytes, "little", signed=True)
-        case Numbers(values=values):
-            return b"".join(value.to_bytes(8, "little", signed=True) for value in values)
+        case Numbers(values=values, size_bytes=size_bytes):
+            return b"".join(value.to_bytes(size_bytes, "little", signed=True) for value in values)

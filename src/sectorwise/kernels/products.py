@@ -2,7 +2,9 @@
 
 Sums are in float32; the result has the type of `x`. On tensor cores weights are read once for 16 inputs. A launch is
 put on the current stream of the array's framework, or on `stream`; with `out` nothing is allocated, and a call may be
-captured into a CUDA graph once its kernel has run before. `tests/kernels` holds the kernels to what is said of them.
+captured into a CUDA graph once its kernel has run before. `matmul` alone may hand sums on from block to block, through
+17 MiB that a stream, or a graph, keeps from its first such launch on. `tests/kernels` holds the kernels to what is said
+of them. A call that is made again with the same arrays is launched without being planned again.
 
 A product may be resident before what is ahead on the stream has ended, and waits for that. `weights_ready` says that
 nothing ahead on the stream writes weights or scales: then it reads weights before it waits.
@@ -14,14 +16,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from sectorwise.errors import ArgumentError
 from sectorwise.kernels.arrays import check_output, check_together, read_array, rename_type
-from sectorwise.kernels.frameworks import allocate, find_stream
+from sectorwise.kernels.batches import broadcast_shapes, list_batches
+from sectorwise.kernels.frameworks import allocate
 from sectorwise.kernels.gemv_plans import GROUP, describe_product, plan_packing, plan_product
 from sectorwise.kernels.launching import choose_device, count_multiprocessors, launch, read_capability
 from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.plan import divide_up
+from sectorwise.kernels.repeats import find_call_stream, name_call, remember, repeat
 
 if TYPE_CHECKING:
     from sectorwise.kernels.arrays import DeviceArray
+    from sectorwise.kernels.repeats import Call
 
 _FLOATS: Final = ("bf16", "f16", "f32")
 _HALVES: Final = ("bf16", "f16")
@@ -43,9 +48,13 @@ def gemv(
         ArgumentError: a type, shape or device does not fit; `out` overlaps an input.
         DeviceRunError: there is no GPU, or it refused the launch.
     """
+    call = name_call("gemv", (x, weights), out, stream, ready=weights_ready)
+    repeated = repeat(call)
+    if repeated is not None:
+        return repeated
     given, held = _read_x(x, _FLOATS), read_array("weights", weights)
     _check_weights(given, held, given.dtype)
-    return _multiply(x, given, held, None, out, stream, ready=weights_ready)
+    return _multiply(call, given, held, None, ready=weights_ready)
 
 
 def gemv_int8(
@@ -67,7 +76,11 @@ def gemv_int8(
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
     """
-    return _multiply_scaled(x, weights, scales, out, stream, ("i8",), ready=weights_ready)
+    call = name_call("gemv_int8", (x, weights, scales), out, stream, ready=weights_ready)
+    repeated = repeat(call)
+    if repeated is not None:
+        return repeated
+    return _multiply_scaled(call, x, weights, scales, ("i8",), ready=weights_ready)
 
 
 def gemv_fp8(
@@ -84,7 +97,11 @@ def gemv_fp8(
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
     """
-    return _multiply_scaled(x, weights, scales, out, stream, ("e4m3", "u8"), ready=weights_ready)
+    call = name_call("gemv_fp8", (x, weights, scales), out, stream, ready=weights_ready)
+    repeated = repeat(call)
+    if repeated is not None:
+        return repeated
+    return _multiply_scaled(call, x, weights, scales, ("e4m3", "u8"), ready=weights_ready)
 
 
 def gemv_int4(
@@ -107,6 +124,10 @@ def gemv_int4(
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
     """
+    call = name_call("gemv_int4", (x, packed, scales), out, stream, ready=weights_ready)
+    repeated = repeat(call)
+    if repeated is not None:
+        return repeated
     given, held = _read_x(x, _HALVES), read_array("packed", packed)
     groups = divide_up(given.shape[-1], GROUP)
     if held.dtype != "u8" or len(held.shape) != 2 or held.shape[1] != groups * (GROUP // 2):
@@ -124,7 +145,7 @@ def gemv_int4(
         )
     if factors.shape[1] > 1 and factors.strides[1] != 1:
         raise ArgumentError(f"scales: expected scales of neighbouring rows side by side, got strides {factors.strides}")
-    return _multiply(x, given, rename_type(held, "u4"), factors, out, stream, ready=weights_ready)
+    return _multiply(call, given, rename_type(held, "u4"), factors, ready=weights_ready)
 
 
 def pack_int4(weights: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401
@@ -135,6 +156,10 @@ def pack_int4(weights: object, out: object | None = None, *, stream: int | None 
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
     """
+    call = name_call("pack_int4", (weights,), out, stream)
+    repeated = repeat(call)
+    if repeated is not None:
+        return repeated
     held = read_array("weights", weights)
     if held.dtype != "i8" or len(held.shape) != 2:
         raise ArgumentError(f"weights: expected i8 of shape (N, K), got {held.dtype} of shape {held.shape}")
@@ -148,45 +173,61 @@ def pack_int4(weights: object, out: object | None = None, *, stream: int | None 
     plan = plan_packing(rows, depth, (held.strides[0], held.strides[1]))
     if plan is not None:
         addresses = {"from": held.operand.address, "to": target.operand.address}
-        handle = find_stream(weights) if stream is None else stream
-        launch(plan, addresses, choose_device((held, target)), handle)
+        remember(call, result, "u8", (launch(plan, addresses, choose_device((held, target)), find_call_stream(call)),))
     return result
 
 
 def matmul(a: object, b: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401
-    """The product of matrices A [m, k] and B [k, n], both bfloat16 or both float16; either may lie by columns.
+    """The product of matrices A [..., m, k] and B [..., k, n], both bfloat16 or both float16, which may lie by columns.
+
+    Leading axes are stretched to each other as NumPy has it; products of a batch are one launch, where one step leads
+    from matrix to matrix.
 
     Plan, compute capability 9.0: wgmma fed by TMA. Two blocks, each with 128 x 256 of the result at a time, fetch B
     together: a byte from L2 is used in 128 operations, where the ridge is 113; four stages of 64 of the depth, 192 KiB
-    in flight an SM; the next tile is fetched while the last one is stored. Fewer rows or columns: smaller tiles, and
-    blocks that share the depth. Else, and where a line begins at no multiple of 16 bytes: 128 x 128 a block (64 x 128
-    where such are fewer than SMs), three stages by asynchronous copies of 16 bytes, 16 sectors a request of 16 ideal;
-    ldmatrix from pieces at swizzled columns, 4 wavefronts of 4 ideal; mma.sync, 64 operations a byte. Eight tiles below
-    each other share what is read. What has no whole pieces of 16 bytes goes through a plain tile of 16 x 16.
+    in flight an SM; the next tile is fetched while the last one is stored. Tiles that fill no round of SMs are shared
+    along the depth by all, where that is worth handing sums on through the L2. Fewer rows or columns: tiles of the
+    product or of the turned product, 64 to 192 x 16 to 256, blocks that share A or B, or the depth. Which, is what
+    takes least by the steps, bytes and rounds of each (`warpgroup_tiles`). Else, and where a line begins at no multiple
+    of 16 bytes: 128 x 128 a block (64 x 128 where such are fewer than SMs), three stages by asynchronous copies of 16
+    bytes, 16 sectors a request of 16 ideal; ldmatrix from pieces at swizzled columns, 4 wavefronts of 4 ideal;
+    mma.sync, 64 operations a byte. Eight tiles below each other share what is read. What has no whole pieces of 16
+    bytes goes through a plain tile of 16 x 16.
 
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
     """
+    call = name_call("matmul", (a, b), out, stream)
+    repeated = repeat(call)
+    if repeated is not None:
+        return repeated
     left, right = read_array("a", a), read_array("b", b)
-    if left.dtype not in _HALVES or len(left.shape) != 2:
-        raise ArgumentError(f"a: expected bf16 or f16 of shape (m, k), got {left.dtype} of shape {left.shape}")
-    if right.dtype != left.dtype or len(right.shape) != 2 or right.shape[0] != left.shape[1]:
+    if left.dtype not in _HALVES or len(left.shape) < 2:
+        raise ArgumentError(f"a: expected bf16 or f16 of shape (..., m, k), got {left.dtype} of shape {left.shape}")
+    if right.dtype != left.dtype or len(right.shape) < 2 or right.shape[-2] != left.shape[-1]:
         raise ArgumentError(
-            f"b: expected {left.dtype} of shape ({left.shape[1]}, n), as a has {left.shape[1]} columns, "
+            f"b: expected {left.dtype} of shape (..., {left.shape[-1]}, n), as a has {left.shape[-1]} columns, "
             f"got {right.dtype} of shape {right.shape}"
         )
-    shape = (left.shape[0], right.shape[1])
+    lead = broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    if lead is None:
+        raise ArgumentError(f"b: expected leading axes that fit {left.shape[:-2]}, a's, got {right.shape[:-2]}")
+    shape = (*lead, left.shape[-2], right.shape[-1])
     result = allocate(a, shape, left.dtype) if out is None else out
     target = read_array("out", result)
     check_together((left, right, target))
     check_output(target, shape, left.dtype, (left, right))
     if 0 in shape:
         return result
-    device = choose_device((left, right, target))
-    plan = plan_matmul(left, right, target, count_multiprocessors(device), read_capability(device))
-    if plan is not None:
-        addresses = {"a": left.operand.address, "b": right.operand.address, "c": target.operand.address}
-        launch(plan, addresses, device, find_stream(a) if stream is None else stream)
+    device, handle = choose_device((left, right, target)), find_call_stream(call)
+    launches = []
+    for batch in list_batches(left, right, target):
+        plan = plan_matmul(batch, count_multiprocessors(device), read_capability(device))
+        addresses = {
+            name: array.operand.address for name, array in zip("abc", (batch.a, batch.b, batch.c), strict=True)
+        }
+        launches.append(launch(plan, addresses, device, handle))
+    remember(call, result, left.dtype, tuple(launches))
     return result
 
 
@@ -225,14 +266,7 @@ def _check_weights(x: DeviceArray, weights: DeviceArray, *kinds: str) -> None:
 
 
 def _multiply_scaled(
-    x: object,
-    weights: object,
-    scales: object,
-    out: object | None,
-    stream: int | None,
-    kinds: tuple[str, ...],
-    *,
-    ready: bool,
+    call: Call, x: object, weights: object, scales: object, kinds: tuple[str, ...], *, ready: bool
 ) -> Any:  # noqa: ANN401 - an array of the framework
     given, held, factors = _read_x(x, _HALVES), read_array("weights", weights), read_array("scales", scales)
     _check_weights(given, held, *kinds)
@@ -241,21 +275,12 @@ def _multiply_scaled(
         raise ArgumentError(
             f"scales: expected f32 of shape ({rows},) or (1,), got {factors.dtype} of shape {factors.shape}"
         )
-    return _multiply(x, given, rename_type(held, kinds[0]), factors, out, stream, ready=ready)
+    return _multiply(call, given, rename_type(held, kinds[0]), factors, ready=ready)
 
 
-def _multiply(
-    x: object,
-    given: DeviceArray,
-    weights: DeviceArray,
-    scales: DeviceArray | None,
-    out: object | None,
-    stream: int | None,
-    *,
-    ready: bool,
-) -> Any:  # noqa: ANN401 - an array of the framework
+def _multiply(call: Call, given: DeviceArray, weights: DeviceArray, scales: DeviceArray | None, *, ready: bool) -> Any:  # noqa: ANN401 - an array of the framework
     shape = (*given.shape[:-1], weights.shape[0])
-    result = allocate(x, shape, given.dtype) if out is None else out
+    result = allocate(call.like, shape, given.dtype) if call.out is None else call.out
     target = read_array("out", result)
     inputs = (given, weights) if scales is None else (given, weights, scales)
     check_together((*inputs, target))
@@ -268,5 +293,5 @@ def _multiply(
         addresses = {"x": given.operand.address, "weights": weights.operand.address, "y": target.operand.address}
         if scales is not None:
             addresses["scales"] = scales.operand.address
-        launch(plan, addresses, device, find_stream(x) if stream is None else stream)
+        remember(call, result, given.dtype, (launch(plan, addresses, device, find_call_stream(call)),))
     return result

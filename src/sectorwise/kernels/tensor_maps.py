@@ -32,12 +32,12 @@ def encode_map(driver: Driver, described: TensorMap, address: int) -> bytes:
         "cuTensorMapEncodeTiled",
         ctypes.c_void_p(ctypes.addressof(memory) + begin),
         _KINDS[described.kind],
-        2,
+        3,
         ctypes.c_void_p(address),
-        (ctypes.c_uint64 * 2)(*described.extents),
-        (ctypes.c_uint64 * 1)(described.step_bytes),
-        (ctypes.c_uint32 * 2)(*described.box),
-        (ctypes.c_uint32 * 2)(1, 1),
+        (ctypes.c_uint64 * 3)(*described.extents),
+        (ctypes.c_uint64 * 2)(*described.steps_bytes),
+        (ctypes.c_uint32 * 3)(*described.box, 1),
+        (ctypes.c_uint32 * 3)(1, 1, 1),
         *(_NO_INTERLEAVE, _SWIZZLE_128B, _PROMOTE_128B, _ZEROS_OUTSIDE),
     )
     return memory.raw[begin : begin + MAP_BYTES]

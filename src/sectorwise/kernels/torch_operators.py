@@ -37,12 +37,7 @@ def _list_operators() -> list[tuple[str, str, Any, Any]]:
         ("soa_from_aos", "(Tensor a) -> Tensor", moving.soa_from_aos, _turn),
         ("aos_from_soa", "(Tensor a) -> Tensor", moving.aos_from_soa, _turn),
         ("gemv", "(Tensor x, Tensor weights) -> Tensor", products.gemv, _multiply),
-        (
-            "matmul",
-            "(Tensor a, Tensor b) -> Tensor",
-            products.matmul,
-            lambda a, b: a.new_empty((a.shape[0], b.shape[1])),
-        ),
+        ("matmul", "(Tensor a, Tensor b) -> Tensor", products.matmul, _multiply_matrices),
         ("gemv_int8", product, products.gemv_int8, _multiply),
         ("gemv_fp8", product, products.gemv_fp8, _multiply),
         ("gemv_int4", product, products.gemv_int4, _multiply),
@@ -56,3 +51,8 @@ def _turn(a: Any) -> Any:  # noqa: ANN401 - a tensor
 def _multiply(x: Any, weights: Any, scales: Any = None) -> Any:  # noqa: ANN401 - tensors
     del scales
     return x.new_empty((*x.shape[:-1], weights.shape[0]))
+
+
+def _multiply_matrices(a: Any, b: Any) -> Any:  # noqa: ANN401 - tensors
+    lead = sys.modules["torch"].broadcast_shapes(a.shape[:-2], b.shape[:-2])  # of sizes that may be symbols
+    return a.new_empty((*lead, a.shape[-2], b.shape[-1]))

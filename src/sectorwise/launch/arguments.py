@@ -17,8 +17,7 @@ from sectorwise.launch.config import (
     ScalarArgument,
     StructArgument,
 )
-from sectorwise.launch.contents import find_trouble
-from sectorwise.launch.dtypes import ELEMENT_TYPES, LONG_NAMES, find_misfit
+from sectorwise.launch.dtypes import ELEMENT_TYPES, LONG_NAMES, find_misfit, find_trouble
 from sectorwise.launch.expressions import Scope, parse_number, parse_whole, read_float
 from sectorwise.launch.tensor_maps import find_map_trouble, make_tensor_map, parse_options
 from sectorwise.launch.tokens import find_span

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sectorwise.launch.carets import launch_error
-from sectorwise.launch.dtypes import ELEMENT_TYPES, encode_values
+from sectorwise.launch.dtypes import ELEMENT_TYPES
+from sectorwise.launch.encoding import encode_values
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -93,20 +94,6 @@ def open_values(buffer: BufferArgument) -> Values:
         raise launch_error(message, buffer.span)
     native = values.reshape(-1).astype(values.dtype.newbyteorder("="), copy=False)
     return native.view(element.storage)
-
-
-def find_trouble(buffer: BufferArgument) -> str | None:
-    """Return what is wrong with these contents for this type and size, None if nothing is; files are not opened."""
-    contents, element = buffer.contents, ELEMENT_TYPES[buffer.dtype]
-    if contents.kind == "perm" and not element.is_float and buffer.count - 1 > element.high:
-        what = f"a permutation of {buffer.count} elements"
-        return f"{what} does not fit {element.name} (up to {element.high}); uniform(seed) does"
-    if contents.below is not None:
-        if element.is_float:
-            return f"a bound is for whole numbers; uniform gives {element.name} from 0 to 1"
-        if not 1 <= contents.below <= element.high + 1:
-            return f"expected a bound of 1 to {element.high + 1} for {element.name}, got {contents.below}"
-    return None
 
 
 def _holds(stored: np.dtype[np.generic], element: ElementType) -> bool:

@@ -1,4 +1,4 @@
-"""Turns the names of element types (`f32`, `bf16`, `float32`) into sizes and ranges, and numbers into their bits."""
+"""Turns the names of element types (`f32`, `bf16`, `float32`) into sizes, ranges, and what does not fit them."""
 
 from __future__ import annotations
 
@@ -6,23 +6,28 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 if TYPE_CHECKING:
-    import numpy.typing as npt
+    import numpy as np
 
     from sectorwise.launch.config import BufferArgument
 
 
 @dataclass(frozen=True, slots=True)
 class ElementType:
-    """An element type: its size, what kind of number it is, and the NumPy type that its bits are stored in."""
+    """An element type: its size, what kind of number it is, and NumPy's code of the type that stores its bits."""
 
     name: str
     size_bytes: int
     is_float: bool
     is_signed: bool
-    storage: np.dtype[np.generic]
+    storage_code: str
+
+    @property
+    def storage(self) -> np.dtype[np.generic]:
+        """The NumPy type that its bits are stored in."""
+        import numpy as np
+
+        return np.dtype(self.storage_code)
 
     @property
     def low(self) -> int:
@@ -35,14 +40,13 @@ class ElementType:
         return (1 << (8 * self.size_bytes - self.is_signed)) - 1
 
 
-def _float(name: str, size_bytes: int, storage: str) -> ElementType:
-    return ElementType(name, size_bytes, is_float=True, is_signed=True, storage=np.dtype(storage))
+def _float(name: str, size_bytes: int, storage_code: str) -> ElementType:
+    return ElementType(name, size_bytes, is_float=True, is_signed=True, storage_code=storage_code)
 
 
 def _integer(name: str, size_bytes: int) -> ElementType:
     signed = name.startswith("i")
-    storage: np.dtype[np.generic] = np.dtype(f"{'i' if signed else 'u'}{size_bytes}")
-    return ElementType(name, size_bytes, is_float=False, is_signed=signed, storage=storage)
+    return ElementType(name, size_bytes, is_float=False, is_signed=signed, storage_code=f"{name[0]}{size_bytes}")
 
 
 ELEMENT_TYPES: dict[str, ElementType] = {
@@ -80,29 +84,12 @@ LONG_NAMES: dict[str, str] = {
 }
 """The long names, as launch files and NumPy write them."""
 
-_GREATEST_FINITE = {"f64": math.inf, "f32": float(np.finfo("f4").max), "f16": 65504.0, "bf16": 3.3895313892515355e38}
+_GREATEST_FINITE = {"f64": math.inf, "f32": 3.4028234663852886e38, "f16": 65504.0, "bf16": 3.3895313892515355e38}
 
 
 def size_of(buffer: BufferArgument) -> int:
     """Return the bytes that a buffer takes."""
     return buffer.count * ELEMENT_TYPES[buffer.dtype].size_bytes
-
-
-def encode_values(values: npt.NDArray[np.generic], element: ElementType) -> npt.NDArray[np.generic]:
-    """Return numbers converted to the storage type: whole numbers wrap, floats round to nearest even."""
-    if element.name == "bf16":
-        return _round_to_bfloat16(values.astype(np.float32))
-    # Numbers above 65,504 become infinite in f16, as a conversion on the GPU makes them.
-    with np.errstate(over="ignore"):
-        return values.astype(element.storage, copy=False)
-
-
-def encode_scalar(value: float, element: ElementType) -> bytes:
-    """Return the little-endian bytes of one number that `find_misfit` passed."""
-    if not element.is_float:
-        return int(value).to_bytes(element.size_bytes, "little", signed=value < 0)
-    # By way of the nearest double: an integer argument may have more bits than NumPy's conversion takes.
-    return encode_values(np.array([float(value)]), element).tobytes()
 
 
 def find_misfit(value: float, element: ElementType) -> str | None:
@@ -119,9 +106,15 @@ def find_misfit(value: float, element: ElementType) -> str | None:
     return None
 
 
-def _round_to_bfloat16(values: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
-    """Return the upper halves of float32 values, rounded to nearest even; a NaN stays one, as a quiet NaN."""
-    bits = values.view(np.uint32)
-    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
-    quiet = (bits >> np.uint32(16)) | np.uint32(0x40)
-    return np.where(np.isnan(values), quiet, rounded).astype(np.uint16)
+def find_trouble(buffer: BufferArgument) -> str | None:
+    """Return what is wrong with these contents for this type and size, None if nothing is; files are not opened."""
+    contents, element = buffer.contents, ELEMENT_TYPES[buffer.dtype]
+    if contents.kind == "perm" and not element.is_float and buffer.count - 1 > element.high:
+        what = f"a permutation of {buffer.count} elements"
+        return f"{what} does not fit {element.name} (up to {element.high}); uniform(seed) does"
+    if contents.below is not None:
+        if element.is_float:
+            return f"a bound is for whole numbers; uniform gives {element.name} from 0 to 1"
+        if not 1 <= contents.below <= element.high + 1:
+            return f"expected a bound of 1 to {element.high + 1} for {element.name}, got {contents.below}"
+    return None

@@ -13,7 +13,8 @@ from sectorwise.launch.config import (
     StructArgument,
     TensorMapArgument,
 )
-from sectorwise.launch.dtypes import ELEMENT_TYPES, encode_scalar, find_misfit
+from sectorwise.launch.dtypes import ELEMENT_TYPES, find_misfit
+from sectorwise.launch.encoding import encode_scalar
 from sectorwise.launch.map_bytes import MAP_ALIGNMENT_BYTES, MAP_BYTES, encode_map
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from sectorwise.launch.config import (
     ScalarArgument,
     StructArgument,
 )
-from sectorwise.launch.contents import find_trouble
-from sectorwise.launch.dtypes import ELEMENT_TYPES, LONG_NAMES, find_misfit
+from sectorwise.launch.dtypes import ELEMENT_TYPES, LONG_NAMES, find_misfit, find_trouble
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

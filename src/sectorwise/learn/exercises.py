@@ -10,9 +10,9 @@ from functools import cache, partial
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.analyze import make_runner
 from sectorwise.device import load_device, require_sass
 from sectorwise.errors import ArgumentError
+from sectorwise.examine import make_runner
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.launch.comments import find_launches
 from sectorwise.layout.reader import suggest

@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sectorwise.counting.request import Space
 from sectorwise.machine.arrivals import WITHOUT_TRANSACTIONS, Arrivals, arrive_in_turn
+from sectorwise.machine.taint import ORDERED_LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy.typing as npt
 
+    from sectorwise.counting.request import Access
     from sectorwise.machine.storage import Piece, Storage
+    from sectorwise.machine.taint import Levels
 
     Lanes = npt.NDArray[np.bool_]
     Values = npt.NDArray[Any]
@@ -31,6 +35,7 @@ _FOLDS: dict[str, tuple[Callable[[Values, Values], Values], int]] = {
     "MIN": (np.minimum, -1),
     "MAX": (np.maximum, 0),
 }
+_STRONG = frozenset({"STRONG", "VOLATILE"})
 _FLOATS = ("F16", "F32", "F64", "BF16")
 
 
@@ -55,6 +60,16 @@ def is_order_visible(modifiers: tuple[str, ...]) -> bool:
     return any(name in ("EXCH", "CAS", "CAST", "ARRIVE") or name.startswith(_FLOATS) for name in modifiers)
 
 
+def may_see_order(access: Access) -> bool:
+    """Whether a load shows how far other warps are, where these make atomic updates: volatile and atomic loads."""
+    return access.space is not Space.SHARED and not _STRONG.isdisjoint(access.modifiers)
+
+
+def find_order(access: Access, pieces: tuple[Piece, ...]) -> Levels | None:
+    """How sure what a load finds is: no surer than the order of atomic updates that it may see; None where it is."""
+    return ORDERED_LEVEL if may_see_order(access) and any(piece.storage.updated for piece in pieces) else None
+
+
 def apply_atomic(
     pieces: tuple[Piece, ...],
     active: Lanes | None,
@@ -68,6 +83,8 @@ def apply_atomic(
     `update` maps old to new values of a whole `[warps, 32]` array. Of the attempts of a loop (CAST.SPIN) one lane in
     each bank succeeds, the lowest; the others see another value than they expect.
     """
+    for piece in pieces:
+        piece.storage.updated = True
     if "SPIN" not in modifiers:
         return _apply(pieces, active, update, size_bytes, modifiers, warps)
     winners = _find_spin_winners(pieces, active, size_bytes, warps)

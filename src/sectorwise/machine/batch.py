@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sectorwise.binary.flow import Flow
     from sectorwise.binding import BoundLaunch
     from sectorwise.machine.clusters import Clusters
+    from sectorwise.machine.copy_sums import CopyCounter
     from sectorwise.machine.execution import ExecutionOptions
     from sectorwise.machine.program import Program
     from sectorwise.machine.regions import Region
@@ -43,11 +44,12 @@ def open_lengths(blocks: int) -> npt.NDArray[np.float64] | None:
 class Tally:
     """What a launch has counted so far, over all of its batches.
 
-    `origins` maps instructions to why what they wrote is not known; `limitations` are what could not be followed,
+    `origins` maps instructions to why what they wrote is not known; `limitations` are what could not be followed
+    (those among `uncomputed` are about values alone, and no count hangs on them but by what says so itself),
     `unknown_conditions` branches whose condition was not known, `regions` what depends on doubtful branches
     (`doubtful_branches`: all that was uncertain about the conditions of each). `work` counts instructions that frames
-    have run, `lengths` [blocks] those of each block's warps (NaN: none yet; None: too many to keep). `bulk` maps copies
-    of tiles and whole ranges to how many arrived, and how many sectors they moved; `products` maps products of
+    have run, `lengths` [blocks] those of each block's warps (NaN: none yet; None: too many to keep). `bulk` has
+    the sums of copies of tiles and whole ranges; `products` maps products of
     warpgroups to all that was uncertain about the way to them.
     """
 
@@ -62,13 +64,14 @@ class Tally:
     faults: FaultLog = field(default_factory=FaultLog)
     origins: dict[int, str] = field(default_factory=dict)
     limitations: dict[tuple[int, str], None] = field(default_factory=dict)
+    uncomputed: set[tuple[int, str]] = field(default_factory=set)
     unknown_conditions: set[int] = field(default_factory=set)
     flow: Flow | None = None
     regions: dict[int, Region | None] = field(default_factory=dict)
     doubtful_branches: dict[int, int] = field(default_factory=dict)
     work: int = 0
     lengths: npt.NDArray[np.float64] | None = None
-    bulk: dict[int, tuple[int, int]] = field(default_factory=dict)
+    bulk: dict[int, CopyCounter] = field(default_factory=dict)
     products: dict[int, int] = field(default_factory=dict)
 
 
@@ -92,7 +95,7 @@ class Moment:
 
 @dataclass(slots=True)
 class Batch:
-    """State of the warps of some blocks.
+    """State of the warps of some blocks, whose linear `numbers` [blocks] begin with `first_block`.
 
     `live` are the lanes of each warp that have not exited. `steps` counts instructions of each warp. `ways` [warps] are
     the levels of all values that decided where a warp is (`some_ways`: any is set), `doubtful` the branch that began
@@ -107,6 +110,7 @@ class Batch:
     blocks: int
     warps_per_block: int
     first_block: int
+    numbers: npt.NDArray[np.int64]
     registers: RegisterFile
     memory: BatchMemory
     special: dict[str, npt.NDArray[np.uint32]]
@@ -132,12 +136,12 @@ class Batch:
     constants: dict[tuple[int, int], npt.NDArray[Any]] = field(default_factory=dict)
 
 
-def open_batch(tally: Tally, first_block: int, blocks: int) -> Batch:
-    """Fresh state for `blocks` blocks from linear block `first_block` on."""
-    threads = tally.bound.launch.threads_per_block
+def open_batch(tally: Tally, numbers: npt.NDArray[np.int64]) -> Batch:
+    """Fresh state for blocks of these linear numbers, in order, and of whole clusters."""
+    threads, blocks = tally.bound.launch.threads_per_block, len(numbers)
     warps_per_block = -(-threads // 32)
     warps = blocks * warps_per_block
-    clusters = open_clusters(tally.bound, first_block, blocks, warps)
+    clusters = open_clusters(tally.bound, numbers, warps)
     masks = np.full(warps, 0xFFFFFFFF, np.uint32)
     if threads % 32:
         masks[warps_per_block - 1 :: warps_per_block] = (1 << threads % 32) - 1
@@ -145,12 +149,11 @@ def open_batch(tally: Tally, first_block: int, blocks: int) -> Batch:
         tally,
         blocks,
         warps_per_block,
-        first_block,
+        int(numbers[0]),
+        numbers,
         RegisterFile(warps),
-        open_batch_memory(
-            tally.bound, tally.global_memory, tally.faults, first_block, blocks, warps_per_block, clusters
-        ),
-        special_registers(tally.bound, first_block, blocks),
+        open_batch_memory(tally.bound, tally.global_memory, tally.faults, numbers, warps_per_block, clusters),
+        special_registers(tally.bound, numbers),
         start_groups(masks),
         masks.copy(),
         np.zeros(warps, np.int64),

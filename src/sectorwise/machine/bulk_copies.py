@@ -6,28 +6,33 @@ the sectors that they move are counted apart, and said once for each instruction
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sectorwise.binary.ir import Address, Register
-from sectorwise.counting.pieces import count_pieces
+from sectorwise.counting.pieces import LINE_BYTES, SECTOR_BYTES, UNIT_BYTES, count_pieces, count_spread_pieces
 from sectorwise.counting.request import Space
 from sectorwise.machine.arrivals import Arrivals
 from sectorwise.machine.bulk_rows import (
+    RANKS,
     barrier_words,
     complete,
     doubt_places,
     following,
     judge_copied,
+    leave_sums_unknown,
     name_places,
     note_doubt,
-    note_pieces,
     release,
     row_places,
     row_words,
     transact,
 )
+from sectorwise.machine.copy_counts import find_copy_counter, note_doubts, note_unknown, tell_sectors
+from sectorwise.machine.copy_sums import Moved, add_moved, note_landings
 from sectorwise.machine.lanes import unpack
 from sectorwise.machine.mbarriers import change_words, find_words_at
 from sectorwise.machine.memory import WINDOW_BYTES, Request, resolve
@@ -48,18 +53,31 @@ if TYPE_CHECKING:
     Lanes = npt.NDArray[np.bool_]
     Longs = npt.NDArray[np.int64]
 
-_UNIT_BYTES = 16
-"""Sizes are given in units of so much; so are copies aligned."""
-
 _SIZE_UNITS = 0xFFFF
-_RANKS = 16
-"""Blocks that a cluster has at most."""
+"""Sizes are given in units of 16 bytes, the mask of blocks above them; so are copies aligned."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranges:
+    """Ranges of bytes, one for each row that issues: where to, where from, how many bytes, and what is told, [rows].
+
+    `ways` are the letters of target and source: `S` shared memory, `G` global memory. `barrier` is None where nothing
+    is told; `doubt` is what is uncertain of all these: flags of `taint`.
+    """
+
+    ways: tuple[str, ...]
+    target: Longs
+    source: Longs
+    sizes: Longs
+    barrier: Longs | None
+    doubt: int
 
 
 def run_bulk_copy(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int:
     """Runs a bulk copy of the warps that have `taken` lanes; all go on behind."""
     behind = instruction.index + 1
     if instruction.opcode == "UBLKPF":
+        _prefetch(batch, frame, window, instruction, taken != 0)
         return behind
     if instruction.opcode.startswith("UTMA"):
         copy_tile(batch, frame, window, instruction, taken)
@@ -67,32 +85,40 @@ def run_bulk_copy(batch: Batch, frame: Frame, window: Window, instruction: Instr
     places = name_places(instruction)
     size = next((operand for operand in reversed(instruction.operands) if isinstance(operand, Register)), None)
     if len(places) < 2 or size is None:
-        batch.tally.limitations[instruction.index, f"{instruction.text}: this form is not known"] = None
+        because = f"{instruction.text}: this form is not known"
+        batch.tally.limitations[instruction.index, because] = None
+        note_unknown(batch, instruction, because)
         return behind
     ways = tuple(name for name in instruction.modifiers if name in ("S", "G"))
     doubt = doubt_places(window, ways, places, size)
     if ways not in (("S", "G"), ("G", "S"), ("S", "S")) or doubt & UNKNOWN:
         because = f"{instruction.text}: what is copied where is not known"
         batch.tally.limitations[instruction.index, because] = None
+        note_unknown(batch, instruction, because)
         if ways[:1] == ("S",) and register_slot(following(places[0])) not in window.taints:
             waiting = row_words(frame, window, following(places[0]))
             release(batch, frame, instruction, taken != 0, waiting)
         return behind
     note_doubt(batch, instruction, doubt)
     packed = row_words(frame, window, size)
-    sizes = (packed & _SIZE_UNITS) * _UNIT_BYTES
+    sizes = (packed & _SIZE_UNITS) * UNIT_BYTES
     target, source = (row_places(frame, window, way, place) for way, place in zip(ways, places, strict=True))
     barrier: Longs | None = row_words(frame, window, following(places[0])) if ways[0] == "S" else None
+    note_doubts(batch, frame, instruction, doubt)
+    ranges = _Ranges(ways, target, source, sizes, barrier, doubt)
     if not instruction.has("MULTICAST"):
-        _copy(batch, frame, instruction, taken != 0, ways, (target, source), sizes, doubt)
+        _count(batch, frame, instruction, ranges, taken != 0)
+        _copy(batch, frame, instruction, ranges, taken != 0)
         complete(batch, frame, instruction, taken != 0, barrier, sizes)
         return behind
-    for rank in range(_RANKS):
+    targets = np.bitwise_count(packed >> 16 & 0xFFFF).astype(np.int64)
+    _count(batch, frame, instruction, ranges, taken != 0, targets)
+    for rank in range(RANKS):
         # The same place in the shared memory of each block that the mask names.
         issuing = (taken != 0) & (packed >> (16 + rank) & 1 != 0)
         if issuing.any() and barrier is not None:
             there, told = (rank * WINDOW_BYTES + each % WINDOW_BYTES for each in (target, barrier))
-            _copy(batch, frame, instruction, issuing, ways, (there, source), sizes, doubt)
+            _copy(batch, frame, instruction, replace(ranges, target=there), issuing)
             complete(batch, frame, instruction, issuing, told, sizes)
     return behind
 
@@ -122,25 +148,71 @@ def store_async(batch: Batch, frame: Frame, window: Window, instruction: Instruc
 
 def _count(
     batch: Batch,
+    frame: Frame,
     instruction: Instruction,
+    ranges: _Ranges,
     issuing: Lanes,
-    ways: tuple[str, ...],
-    target: Longs,
-    source: Longs,
-    sizes: Longs,
+    targets: Longs | None = None,
 ) -> None:
-    """Adds the pieces of ranges that go from or to global memory."""
-    if instruction.has("MULTICAST"):
-        said = f"{instruction.opcode}: to several blocks at once: it is not counted"
-        batch.tally.limitations[instruction.index, said] = None
+    """Adds what ranges move, each to so many `targets` [rows] (None: one)."""
+    counter = find_copy_counter(batch.tally, instruction)
+    ways, sizes = ranges.ways, ranges.sizes
+    loads, spread = ways[0] == "S", targets is not None
+    there, here = (ranges.source, ranges.target) if loads else (ranges.target, ranges.source)
+    rows = np.flatnonzero(issuing).tolist()
+    for row in rows:
+        reached = 1 if targets is None else int(targets[row])
+        size, at = int(sizes[row]), (int(there[row]) % LINE_BYTES, int(here[row]) % LINE_BYTES)
+        sectors = _count_range(*at, size, spread) if "G" in ways else 0
+        ideal = -(-size // SECTOR_BYTES) if "G" in ways else 0
+        add_moved(
+            counter, Moved(1, reached, size, 0, reached * sectors, reached * ideal, sectors, reached * size, size)
+        )
+    if ranges.barrier is not None:
+        for size in np.unique(sizes[rows]).tolist():
+            those = sizes[rows] == size
+            starts, told = (
+                np.unique(each[rows][those] % WINDOW_BYTES).tolist() for each in (ranges.target, ranges.barrier)
+            )
+            note_landings(counter, starts, size, told)
+    if batch.tally.options.observers and "G" in ways:
+        units = [int(there[row]) + np.arange(0, int(sizes[row]), UNIT_BYTES) for row in rows]
+        tell_sectors(batch, frame, instruction, rows, units)
+
+
+@lru_cache(4096)
+def _count_range(there: int, here: int, size: int, spread: bool) -> int:  # noqa: FBT001 - a key
+    """The pieces of a range by its places in a line of global memory and in one of shared memory."""
+    unit = np.arange(0, size, UNIT_BYTES)[None]
+    inside = np.ones(unit.shape, np.bool_)
+    if not size:
+        return 0
+    if spread:
+        return int(count_spread_pieces(there + unit, here + unit, inside).moved.sum())
+    return int(count_pieces(there + unit, here + unit, inside, loads=True).moved.sum())
+
+
+def _prefetch(batch: Batch, frame: Frame, window: Window, instruction: Instruction, issuing: Lanes) -> None:
+    """UBLKPF.L2 [place], size: into the L2, which no register or memory shows."""
+    places = name_places(instruction)
+    size = next((operand for operand in reversed(instruction.operands) if isinstance(operand, Register)), None)
+    doubt = UNKNOWN if not places or size is None else doubt_places(window, ("G",), places[:1], size)
+    if size is None or doubt & UNKNOWN:
+        because = f"{instruction.text}: what is fetched is not known"
+        batch.tally.limitations[instruction.index, because] = None
+        note_unknown(batch, instruction, because)
         return
-    loads = ways == ("S", "G")
-    sectors = 0
-    for row in np.flatnonzero(issuing & (sizes > 0)) if "G" in ways else ():
-        unit = np.arange(0, int(sizes[row]), _UNIT_BYTES)[None]
-        there, here = (int(each[row]) + unit for each in ((source, target) if loads else (target, source)))
-        sectors += int(count_pieces(there, here, np.ones(unit.shape, np.bool_), loads=loads).sum())
-    note_pieces(batch, instruction, int(np.count_nonzero(issuing)), sectors)
+    note_doubts(batch, frame, instruction, doubt)
+    sizes = (row_words(frame, window, size) & _SIZE_UNITS) * UNIT_BYTES
+    source = row_places(frame, window, "G", places[0])
+    counter, rows = find_copy_counter(batch.tally, instruction), np.flatnonzero(issuing).tolist()
+    for row in rows:
+        first, behind = int(source[row]), int(source[row] + sizes[row])
+        sectors = -(-behind // SECTOR_BYTES) - first // SECTOR_BYTES if behind > first else 0
+        add_moved(counter, Moved(1, 0, behind - first, 0, 0, 0, sectors, 0, behind - first))
+    if batch.tally.options.observers:
+        units = [int(source[row]) + np.arange(0, int(sizes[row]), UNIT_BYTES) for row in rows]
+        tell_sectors(batch, frame, instruction, rows, units)
 
 
 def arrive_for_tensor_cores(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> int:
@@ -153,33 +225,25 @@ def arrive_for_tensor_cores(batch: Batch, frame: Frame, window: Window, instruct
     return instruction.index + 1
 
 
-def _copy(
-    batch: Batch,
-    frame: Frame,
-    instruction: Instruction,
-    issuing: Lanes,
-    ways: tuple[str, ...],
-    places: tuple[Longs, Longs],
-    sizes: Longs,
-    doubt: int,
-) -> None:
-    """From the second of `places` to the first, 16 bytes a lane at a time.
+def _copy(batch: Batch, frame: Frame, instruction: Instruction, ranges: _Ranges, issuing: Lanes) -> None:
+    """From source to target, 16 bytes a lane at a time.
 
     Sums into global memory are not made: what they leave there is not known.
     """
-    target, source = places
+    ways, target, source, sizes = ranges.ways, ranges.target, ranges.source, ranges.sizes
     spaces = tuple(Space.SHARED if way == "S" else Space.GLOBAL for way in ways)
-    _count(batch, instruction, issuing, ways, target, source, sizes)
-    lane = np.arange(32) * _UNIT_BYTES
-    for start in range(0, int(np.where(issuing, sizes, 0).max(initial=0)), 32 * _UNIT_BYTES):
+    lane = np.arange(32) * UNIT_BYTES
+    for start in range(0, int(np.where(issuing, sizes, 0).max(initial=0)), 32 * UNIT_BYTES):
         active = issuing[:, None] & (start + lane < sizes[:, None])
         given = Request(instruction, spaces[1], frame.rows, frame.warps, active)
-        read = resolve(batch.memory, source[:, None] + start + lane, _UNIT_BYTES, given)
-        words, taint = read_words(read, _UNIT_BYTES, frame.warps)
+        read = resolve(batch.memory, source[:, None] + start + lane, UNIT_BYTES, given)
+        words, taint = read_words(read, UNIT_BYTES, frame.warps)
         given = Request(instruction, spaces[0], frame.rows, frame.warps, active)
-        written = resolve(batch.memory, target[:, None] + start + lane, _UNIT_BYTES, given)
+        written = resolve(batch.memory, target[:, None] + start + lane, UNIT_BYTES, given)
         if instruction.opcode == "UBLKRED":
-            batch.tally.origins.setdefault(instruction.index, "sums of whole ranges are not computed")
-            stain_words(written, _UNIT_BYTES, active, frame.warps, UNKNOWN)
+            leave_sums_unknown(batch, instruction)
+            stain_words(written, UNIT_BYTES, active, frame.warps, UNKNOWN)
         else:
-            write_words(written, _UNIT_BYTES, words, active, frame.warps, judge_copied(batch, frame, taint, doubt))
+            write_words(
+                written, UNIT_BYTES, words, active, frame.warps, judge_copied(batch, frame, taint, ranges.doubt)
+            )

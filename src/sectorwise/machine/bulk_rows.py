@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     Longs = npt.NDArray[np.int64]
 
 _CREDIT = 1
+RANKS = 16
+"""Blocks that a cluster has at most."""
 
 
 def name_places(instruction: Instruction) -> tuple[Register, ...]:
@@ -82,6 +84,14 @@ def judge_copied(batch: Batch, frame: Frame, level: Levels | None, doubt: int = 
     return join(level, level_of((way & ~UNKNOWN) or INEXACT)) if way else level
 
 
+def leave_sums_unknown(batch: Batch, instruction: Instruction) -> None:
+    """Says that what a reduction leaves in memory is not known."""
+    batch.tally.origins.setdefault(instruction.index, "sums of bulk copies are not computed")
+    said = f"{instruction.opcode}: its sums are counted, not computed: what it leaves in memory is taken as unknown"
+    batch.tally.limitations[instruction.index, said] = None
+    batch.tally.uncomputed.add((instruction.index, said))
+
+
 def complete(
     batch: Batch, frame: Frame, instruction: Instruction, issuing: Lanes, barrier: Longs | None, sizes: Longs
 ) -> None:
@@ -99,12 +109,6 @@ def barrier_words(
     """The word of each row's mbarrier, in one lane of those that issue."""
     lanes = (taken[:, None] != 0) & (first_lane(frame.masks)[:, None] == np.arange(32))
     return find_words(batch, frame, window, instruction, register, lanes)
-
-
-def note_pieces(batch: Batch, instruction: Instruction, copies: int, sectors: int) -> None:
-    """Adds copies, and the sectors that they moved, to what an instruction has done."""
-    before = batch.tally.bulk.get(instruction.index, (0, 0))
-    batch.tally.bulk[instruction.index] = before[0] + copies, before[1] + sectors
 
 
 def transact(batch: Batch, cells: Longs, lanes: Lanes, amounts: Longs) -> None:

@@ -58,15 +58,15 @@ def find_places(bound: BoundLaunch, linear: Numbers) -> tuple[Numbers, Numbers]:
     return cluster, rank
 
 
-def open_clusters(bound: BoundLaunch, first_block: int, blocks: int, warps: int) -> Clusters | None:
-    """The clusters of a batch of whole ones, none of whose threads has arrived anywhere."""
+def open_clusters(bound: BoundLaunch, blocks: Numbers, warps: int) -> Clusters | None:
+    """The clusters of a batch of whole ones, by the numbers of its blocks; none of its threads has arrived anywhere."""
     shape = find_shape(bound)
     if shape is None:
         return None
-    cluster, rank = find_places(bound, first_block + np.arange(blocks))
+    cluster, rank = find_places(bound, blocks)
     names, of_block = np.unique(cluster, return_inverse=True)
     size = shape[0] * shape[1] * shape[2]
     peers = np.zeros((len(names), size), np.int64)
-    peers[of_block, rank] = np.arange(blocks)
+    peers[of_block, rank] = np.arange(len(blocks))
     none = np.zeros(len(names), np.int64)
     return Clusters(of_block, rank, peers, none, none.copy(), np.full(warps, -1, np.int64))

@@ -9,12 +9,13 @@ import numpy as np
 from sectorwise.binary.flow import build_flow
 from sectorwise.counting.patterns import list_distinct
 from sectorwise.machine.lanes import unpack
-from sectorwise.machine.regions import find_region
+from sectorwise.machine.regions import find_region, list_decided
 from sectorwise.machine.taint import across_lanes, collect, join
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from sectorwise.binary.flow import Flow
     from sectorwise.machine.batch import Batch, Tally
     from sectorwise.machine.frame import Frame
     from sectorwise.machine.regions import Region
@@ -92,16 +93,22 @@ def spread_doubts(tally: Tally) -> None:
     The last round of a loop is as doubtful as whether there is another one.
     """
     for branch, flags in tally.doubtful_branches.items():
-        region = _region_of(tally, branch)
-        for index in () if region is None else region.inside & tally.counters.keys():
+        inside = list_decided(tally.bound.kernel, _flow_of(tally), branch)
+        for index in inside & tally.counters.keys():
             tally.counters[index].doubts |= flags
-        for index in () if region is None else region.inside & tally.products.keys():
+        for index in inside & tally.products.keys():
             tally.products[index] |= flags
+        for index in inside & tally.bulk.keys():
+            tally.bulk[index].doubts |= flags
 
 
 def _region_of(tally: Tally, index: int) -> Region | None:
     if index not in tally.regions:
-        if tally.flow is None:
-            tally.flow = build_flow(tally.bound.kernel.instructions)
-        tally.regions[index] = find_region(tally.bound.kernel, tally.flow, index)
+        tally.regions[index] = find_region(tally.bound.kernel, _flow_of(tally), index)
     return tally.regions[index]
+
+
+def _flow_of(tally: Tally) -> Flow:
+    if tally.flow is None:
+        tally.flow = build_flow(tally.bound.kernel.instructions)
+    return tally.flow

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import Target
 from sectorwise.machine.execution import Engine, WorkLimitError
-from sectorwise.machine.native.unsupported import UnsupportedError
+from sectorwise.machine.native.unsupported import OccurredError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +27,20 @@ SMALL_BYTES = 32 << 20
 
 SMALL_WORK = 2500
 """NumPy runs so many instructions in less time than it takes to make machine code."""
+
+
+def load_engine(threads: int) -> None:
+    """Loads the engine that launches of so many threads mostly need, while something else is waited for."""
+    if threads > LOOPING_THREADS:
+        from sectorwise.machine.native.compiler import find_host
+        from sectorwise.machine.native_engine import execute_native
+
+        find_host()
+        del execute_native
+    else:
+        from sectorwise.machine import numpy_engine
+
+        del numpy_engine
 
 
 def execute(
@@ -64,8 +78,13 @@ def _execute_fastest(
             pass
     try:
         return _run_native(bound, options, show, assumes=is_large)
-    except UnsupportedError:
+    except OccurredError:
+        # Where it happens, and how often, is for people to see: it may be in one block of many.
         return _run_reference(bound, options, show)
+    except UnsupportedError:
+        from sectorwise.machine.reference_sampling import execute_some
+
+        return execute_some(bound, options, show)
 
 
 def _run_reference(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.counting.request import Access
+    from sectorwise.machine.copy_forms import CopyForm
     from sectorwise.machine.observers import Observer
 
 
@@ -92,17 +93,19 @@ class Site:
     patterns: tuple[Pattern, ...] = field(default=(), compare=False, repr=False)
     """The dearest distinct patterns, and the first among equals; not all where there are many."""
     first: FirstRequest | None = field(default=None, compare=False, repr=False)
+    elsewhere: bool = False
+    """Whether lanes reached into shared memory of other blocks, of which the source view counts nothing."""
 
     @property
     def certainty_hardware(self) -> Certainty:
         """Certainty of what the pipe counts, where that rule is less sure than the source view's.
 
         Of copies through L1 the passes are modelled; of generic accesses to global and local memory the requests and
-        sectors (`docs/counting-rules.md`, "Where source view and pipe differ").
+        sectors (`docs/counting-rules.md`, "Where source view and pipe differ"), and of accesses to other blocks.
         """
         through_l1 = self.access.operation is Operation.ASYNC_COPY and "BYPASS" not in self.access.modifiers
         split = self.access.space is Space.GENERIC and self.sectors_local > 0 and self.sectors > 0
-        if self.certainty is Certainty.EXACT and (through_l1 or split):
+        if self.certainty is Certainty.EXACT and (through_l1 or split or self.elsewhere):
             return Certainty.MODELLED
         return self.certainty
 
@@ -135,10 +138,14 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Limitation:
-    """Something that could not be known: which instruction, and why, in words for the report."""
+    """Something that could not be known: which instruction, and why, in words for the report.
+
+    `of_values`: of what it computes alone; a count that hangs on such a value has a limitation of its own.
+    """
 
     instruction: int
     because: str
+    of_values: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,26 +153,50 @@ class Sampling:
     """Blocks that ran, as linear indices, and stand for `of` blocks, themselves among them, without a proof.
 
     `change` is how far the last doubling of the sample moved any count, as a fraction; `instructions` how many warp
-    instructions all of them would run.
+    instructions all of them would run. `error` is by how much that is off, as a fraction, in 19 of 20 samples as large
+    of blocks that differ as those that ran do (None: it was not followed); rare blocks may differ more.
     """
 
     blocks: tuple[int, ...]
     of: int
     change: float
     instructions: int
+    error: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BulkCopies:
-    """Copies of whole tiles or ranges by one instruction (TMA): how many arrived, and the sectors that they moved.
+    """What the copies of whole tiles or ranges (TMA) by one instruction did over the launch.
 
-    The profiler's source view has no line for them; its counters of TMA do (`l1tex__m_xbar2l1tex_read_sectors_mem_
-    global_op_tma_ld` and kin). What lies outside of a tensor counts as it is filled.
+    `executed` counts warps that issued it, also with every lane predicated off; `copies` those made, each by one warp;
+    `targets` the blocks that got one: more than `copies` where one goes to several of a cluster, none of a prefetch.
+    `asked_bytes` are those of whole tiles or ranges, of which `outside_bytes` lie outside of their tensor: loads fill
+    them in shared memory, stores leave them out. `row_bytes` is the shortest run of neighbouring bytes of global memory
+    that one copies: the first extent of its box, or the range. `sectors` are what the profiler's counters of TMA count
+    (`l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld` and kin), what is filled and every target included;
+    `sectors_ideal` what as many bytes side by side would take; `sectors_l2` what is asked of the L2, or goes there;
+    `written_bytes` those that arrive in shared memory, at every target, or in global memory.
+    Where `unknown_because` is set some copies are in none of these: none of them must be shown.
+    `landings` are the places in a block's own shared memory that loads fill, first byte and the one behind the last;
+    not all where there are many. `barriers` are the mbarriers that are told of it: a ring of stages has one for each.
     """
 
     instruction: int
+    form: CopyForm
+    executed: int
     copies: int
+    targets: int
+    asked_bytes: int
+    outside_bytes: int
+    row_bytes: int
     sectors: int
+    sectors_ideal: int
+    sectors_l2: int
+    written_bytes: int
+    certainty: Certainty
+    unknown_because: str | None = None
+    landings: tuple[tuple[int, int], ...] = field(default=(), compare=False, repr=False)
+    barriers: tuple[int, ...] = field(default=(), compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

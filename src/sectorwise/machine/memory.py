@@ -84,7 +84,7 @@ class BatchMemory:
     bound: BoundLaunch
     global_memory: GlobalMemory
     faults: FaultLog
-    first_block: int
+    warp_numbers: npt.NDArray[np.int64]
     warps: int
     warps_per_block: int
     shared: Storage
@@ -106,12 +106,12 @@ def open_batch_memory(
     bound: BoundLaunch,
     global_memory: GlobalMemory,
     faults: FaultLog,
-    first_block: int,
-    blocks: int,
+    numbers: npt.NDArray[np.int64],
     warps_per_block: int,
     clusters: Clusters | None = None,
 ) -> BatchMemory:
-    """Fresh shared memory for `blocks` blocks from `first_block` on; local memory is made at its first touch."""
+    """Fresh shared memory for blocks of these linear `numbers`; local memory is made at its first touch."""
+    blocks = len(numbers)
     stride = -(-max(bound.shared_bytes, 16) // 16) * 16
     origins = np.arange(blocks, dtype=np.int64) * stride
     peers = None if clusters is None else origins[clusters.peers[clusters.of_block]]
@@ -119,7 +119,7 @@ def open_batch_memory(
         bound,
         global_memory,
         faults,
-        first_block,
+        (numbers[:, None] * warps_per_block + np.arange(warps_per_block)).reshape(-1),
         blocks * warps_per_block,
         warps_per_block,
         empty_storage(stride * blocks),
@@ -352,9 +352,8 @@ def _log(
         return
     row, lane = divmod(int(lanes.argmax()), 32)
     warp = row if request.rows is None else int(request.rows[row])
-    block, warp_in_block = divmod(warp, memory.warps_per_block)
+    linear, warp_in_block = divmod(int(memory.warp_numbers[warp]), memory.warps_per_block)
     grid = memory.bound.launch.grid
-    linear = memory.first_block + block
     place = (linear % grid[0], linear // grid[0] % grid[1], linear // (grid[0] * grid[1]))
     address = int(addresses[row, lane])
     log.first[key] = Fault(

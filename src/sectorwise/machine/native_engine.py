@@ -11,14 +11,15 @@ import numpy as np
 from sectorwise.launch.contents import materialise, needs_whole
 from sectorwise.machine.batch import Tally, open_lengths
 from sectorwise.machine.clusters import find_shape
+from sectorwise.machine.counted import Counted
 from sectorwise.machine.memory import open_global_memory
 from sectorwise.machine.native.alike import SpoiledError, find_alike_registers
 from sectorwise.machine.native.classes import run_examples
 from sectorwise.machine.native.compiler import find_host
-from sectorwise.machine.native.flow import find_flow
+from sectorwise.machine.native.flow import find_flow, split_at_accesses
+from sectorwise.machine.native.layout import LANES
 from sectorwise.machine.native.origins import find_reach, reach_spaces
 from sectorwise.machine.native.plan import (
-    Counted,
     Plan,
     build_code,
     check_stop,
@@ -31,12 +32,13 @@ from sectorwise.machine.native.plan import (
     writes_buffers,
 )
 from sectorwise.machine.native.relevance import find_relevant
-from sectorwise.machine.native.sampling import sample_blocks
+from sectorwise.machine.native.sampling import make_runner
 from sectorwise.machine.native.session import open_session
-from sectorwise.machine.native.suitability import check_order, find_doubts, find_met_doubts
+from sectorwise.machine.native.suitability import find_doubts, find_met_doubts, find_racing
 from sectorwise.machine.native.unsupported import StrayedError, UnsupportedError
 from sectorwise.machine.outcome import make_execution
 from sectorwise.machine.program import decode
+from sectorwise.machine.sampling import sample_blocks
 from sectorwise.machine.taint import KNOWN
 
 if TYPE_CHECKING:
@@ -133,7 +135,11 @@ def _read_later(bound: BoundLaunch, options: ExecutionOptions, plan: Plan) -> Ca
 def _run(
     bound: BoundLaunch, options: ExecutionOptions, plan: Plan, progress: Callable[[int, int], None] | None
 ) -> Execution:
-    check_order(plan.flow, plan.relevant)
+    racing = find_racing(plan.flow, plan.reach, plan.relevant)
+    if racing:
+        several = bound.launch.threads_per_block > LANES
+        flow = split_at_accesses(plan.flow) if several else plan.flow
+        plan = replace(plan, flow=replace(flow, in_step=several, racing=racing))
     tally = _open_tally(bound, options, plan.program)
     alike = _find_alike(bound, plan)
     sampling = None
@@ -180,7 +186,8 @@ def _run_left(
     total = tally.bound.launch.blocks_total
     report = None if progress is None else lambda done: progress(total - len(left) + done, total)
     if tally.options.sample_above is not None and is_independent(plan):
-        sampled = sample_blocks(crew, left, tally.options.sample_above, report)
+        work, grid = tally.options.sample_above, tally.bound.launch.grid
+        sampled = sample_blocks(make_runner(crew), grid, left, work, tally.lengths, report)
         if sampled is not None:
             enter_counted(tally, crew.translation, sampled.counted)
             return sampled.sampling

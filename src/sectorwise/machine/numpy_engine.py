@@ -62,7 +62,7 @@ def execute(
     room = _batches_at_once(bound, options, size)
     with np.errstate(all="ignore"):
         for first in range(0, total, size):
-            batch = open_batch(tally, first, min(size, total - first))
+            batch = open_batch(tally, np.arange(first, min(first + size, total)))
             if not run_batch(batch):
                 stalled.append(batch)
             last = first + size >= total
@@ -81,10 +81,21 @@ def run_blocks(tally: Tally, first_block: int, blocks: int) -> None:
     Raises:
         StepLimitError: as `execute`; and whatever an observer raises to end it.
     """
+    run_numbers(tally, np.arange(first_block, first_block + blocks))
+
+
+def run_numbers(tally: Tally, blocks: npt.NDArray[np.int64]) -> bool:
+    """Runs blocks of these numbers, whole clusters of them, of a launch that `open_tally` began.
+
+    False where some wait for something that only others can do.
+
+    Raises:
+        StepLimitError: as `execute`; and whatever an observer raises to end it.
+    """
     size = _blocks_in_batch(tally.bound, tally.options)
     with np.errstate(all="ignore"):
-        for first in range(first_block, first_block + blocks, size):
-            run_batch(open_batch(tally, first, min(size, first_block + blocks - first)))
+        ended = [run_batch(open_batch(tally, blocks[at : at + size])) for at in range(0, len(blocks), size)]
+    return all(ended)
 
 
 def open_tally(bound: BoundLaunch, options: ExecutionOptions) -> Tally:
@@ -155,8 +166,7 @@ def run_batch(batch: Batch) -> bool:
         if batch.groups.warp.size:
             describe_hang(batch, 0)
         if batch.tally.lengths is not None:
-            last = batch.first_block + batch.blocks
-            batch.tally.lengths[batch.first_block : last] = batch.steps.reshape(batch.blocks, -1).sum(axis=1)
+            batch.tally.lengths[batch.numbers] = batch.steps.reshape(batch.blocks, -1).sum(axis=1)
         return True
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
-from sectorwise.machine.atomics import apply_atomic, is_order_visible
+from sectorwise.machine.atomics import apply_atomic, find_order, is_order_visible
 from sectorwise.machine.banks import read_bank
 from sectorwise.machine.collisions import stain_collisions
 from sectorwise.machine.encounters import COLLIDED, UNWRITTEN
@@ -18,7 +18,6 @@ from sectorwise.machine.memory import (
     BatchMemory,
     Request,
     check_matrix_rows,
-    generic_spaces,
     note_change,
     peek_words,
     resolve,
@@ -26,12 +25,13 @@ from sectorwise.machine.memory import (
 from sectorwise.machine.observers import tell_request
 from sectorwise.machine.registers import PREDICATE, TRUE, UNIFORM, UNIFORM_PREDICATE, ZERO_WORD, Window
 from sectorwise.machine.sites import Patterns, SiteCounter, find_first, record
+from sectorwise.machine.spaces import split_spaces
 from sectorwise.machine.special import UNKNOWN_REASONS
 from sectorwise.machine.storage import Piece, keep_bytes, mark_written, read_words, stain_words, write_words
 from sectorwise.machine.taint import (
     INEXACT,
     INEXACT_LEVEL,
-    ORDERED,
+    ORDERED_LEVEL,
     UNKNOWN,
     UNKNOWN_LEVEL,
     across_lanes,
@@ -198,7 +198,8 @@ class NumpyPort:
         """Counts a request and reads."""
         pieces, active = self._access(access, as_signed(address), access.width_bytes)
         words, taint = read_words(pieces, access.width_bytes, self.warps)
-        self.level = join(self.level, join(taint, self._ask_written(access, pieces, access.width_bytes, active)))
+        unsure = join(find_order(access, pieces), self._ask_written(access, pieces, access.width_bytes, active))
+        self.level = join(self.level, join(taint, unsure))
         return words
 
     def _ask_written(self, access: Access, pieces: tuple[Piece, ...], width: int, active: Mask | None) -> Levels | None:
@@ -228,10 +229,9 @@ class NumpyPort:
         size_bytes = min(access.width_bytes, 4 * words)
         pieces, active = self._access(access, as_signed(address), size_bytes)
         seen = self._update(access, pieces, active, update, size_bytes, inexact=inexact)
-        self.level = join(self.level, level_of(ORDERED))
-        if words == 1:
-            return [seen.astype(np.uint32)]
-        return [seen.astype(np.uint32), (seen >> np.uint64(32)).astype(np.uint32)]
+        self.level = join(self.level, ORDERED_LEVEL)
+        low = seen.astype(np.uint32)
+        return [low] if words == 1 else [low, (seen >> np.uint64(32)).astype(np.uint32)]
 
     def atomic_words(
         self, access: Access, address: Lanes, updates: Sequence[Callable[[Algebra[Any], Lanes], Lanes]]
@@ -242,7 +242,7 @@ class NumpyPort:
         for k, update in enumerate(updates):
             words = tuple(Piece(piece.storage, piece.index + 4 * k, piece.where) for piece in pieces)
             seen.append(self._update(access, words, active, update, 4, inexact=True).astype(np.uint32))
-        self.level = join(self.level, level_of(ORDERED))
+        self.level = join(self.level, ORDERED_LEVEL)
         return seen
 
     def _update(
@@ -269,7 +269,7 @@ class NumpyPort:
             # Other updates go on from what is there, which stays as unsure as it was.
             mark_written(pieces, size_bytes, active, self.warps)
         if is_order_visible(access.modifiers):
-            self.level = join(self.level, level_of(ORDERED))
+            self.level = join(self.level, ORDERED_LEVEL)
         if self.level is not None:
             stain_words(pieces, size_bytes, active, self.warps, collect(self.level, None))
         return seen
@@ -359,16 +359,15 @@ class NumpyPort:
         known = self._judge_address(counter, lanes)
         if known is not None:
             lanes = known if lanes is None else lanes & known
-        spaces = generic_spaces(self.memory.bound, address) if access.space is Space.GENERIC else None
+        spaces = split_spaces(self.memory, address, self.rows) if access.space is Space.GENERIC else None
         issued = (TRUE if self.group is None else self.group) if access.counts_stopped_lanes else None
         record(counter, Patterns(self.warps, self.issuing, address, lanes, secondary, source_bytes, spaces, issued))
         if counter.first is None:
-            first_warp = self.memory.first_block * self.memory.warps_per_block
-            counter.first = find_first(address, lanes, self.rows, first_warp)
+            counter.first = find_first(address, lanes, self.rows, self.memory.warp_numbers)
         if self.observers:
-            first = self.memory.first_block * self.memory.warps_per_block
-            rows = np.arange(self.warps) if self.rows is None else self.rows
-            tell_request(self.observers, self._index(), access, first + rows, address, lanes)
+            numbers = self.memory.warp_numbers
+            numbers = numbers if self.rows is None else numbers[self.rows]
+            tell_request(self.observers, self._index(), access, numbers, address, lanes)
         return known
 
     def _judge_address(self, counter: SiteCounter, lanes: Mask | None) -> Mask | None:

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sectorwise.machine.copy_counts import list_bulk_copies
 from sectorwise.machine.encounters import explain_encounters
-from sectorwise.machine.execution import BulkCopies, Certainty, Execution, Fault, Limitation
-from sectorwise.machine.products import list_product_sites
+from sectorwise.machine.execution import Certainty, Execution, Fault, Limitation
+from sectorwise.machine.products import PRODUCTS, list_product_sites
 from sectorwise.machine.reasons import explain_unknown
+from sectorwise.machine.recursion import doubt_recursion
 from sectorwise.machine.sites import close_site, judge_doubts
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from sectorwise.binary.ir import Kernel
     from sectorwise.machine.batch import Tally
     from sectorwise.machine.execution import Sampling
     from sectorwise.machine.memory import GlobalMemory
@@ -26,10 +29,12 @@ if TYPE_CHECKING:
 def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) -> Execution:
     """The execution of a launch all of whose `blocks` have run, or stand for others by `sampling`."""
     kernel = tally.bound.kernel
-    for index in tally.faults.remote & tally.counters.keys():
-        tally.counters[index].modelled = True
+    doubt_recursion(tally)
     sites = tuple(
-        close_site(counter, explain_unknown(kernel, index, tally.origins) if counter.unknown else None)
+        replace(
+            close_site(counter, explain_unknown(kernel, index, tally.origins) if counter.unknown else None),
+            elsewhere=index in tally.faults.remote,
+        )
         for index, counter in sorted(tally.counters.items())
         # As the profiler, which lists no instruction whose lanes were predicated off in every warp that issued it.
         if counter.lanes or counter.unknown or counter.sums.any()
@@ -37,17 +42,16 @@ def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) 
     products = list_product_sites(kernel, tally.issued, tally.products, is_sampled=sampling is not None)
     sites = tuple(sorted((*sites, *products), key=lambda site: site.instruction))
     said = dict(tally.limitations)
-    for index, (copies, sectors) in tally.bulk.items():
-        opcode = kernel.instructions[index].opcode
-        moved = f"{copies:,} copies move" if copies != 1 else "one copy moves"
-        said[index, f"{opcode}: {moved} {sectors:,} sectors, which no request of a warp counts"] = None
     for index in sorted(tally.unknown_conditions):
         because = explain_unknown(kernel, index, tally.origins)
         said[index, f"whether lanes go this way is not known: {because}; they are taken not to"] = None
-    for index in sorted(tally.faults.remote):
-        said[index, "it reaches into another block's shared memory: this is counted as if it were its own"] = None
+    for index in sorted(tally.faults.remote & tally.counters.keys()):
+        said[index, "it reaches into another block's shared memory, of which the profiler counts nothing"] = None
     said.update(dict.fromkeys(explain_encounters(tally.counters)))
-    limitations = [Limitation(index, because) for index, because in sorted(said)]
+    limitations = [
+        Limitation(index, because, of_values=(index, because) in tally.uncomputed or _is_product(kernel, index))
+        for index, because in sorted(said)
+    ]
     limitations += [Limitation(site.instruction, site.unknown_because) for site in sites if site.unknown_because]
     return Execution(
         sites,
@@ -59,8 +63,13 @@ def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) 
         blocks if sampling is None else blocks - sampling.of + len(sampling.blocks),
         sampling,
         tally.lengths,
-        tuple(BulkCopies(index, *counts) for index, counts in sorted(tally.bulk.items())),
+        list_bulk_copies(tally, kernel, is_sampled=sampling is not None),
     )
+
+
+def _is_product(kernel: Kernel, index: int) -> bool:
+    """Whether an instruction multiplies matrices: how much it reads is known, whatever comes out of it."""
+    return kernel.instructions[index].opcode in PRODUCTS
 
 
 def _faults_of(tally: Tally) -> tuple[Fault, ...]:

@@ -44,6 +44,7 @@ ASYNCHRONOUS = frozenset(
         "UCGABAR_WAIT",
         "UTCBAR",
         "UTMALDG",
+        "UTMAPF",
         "UTMAREDG",
         "UTMASTG",
     )

@@ -45,7 +45,7 @@ def find_region(kernel: Kernel, flow: Flow, index: int) -> Region | None:
     meeting = flow.post_dominators[start]
     if meeting is None:
         return None
-    blocks = _reach(flow, flow.blocks[start].successors, meeting)
+    blocks = reach_blocks(flow, flow.blocks[start].successors, meeting)
     inside = list(_instructions(kernel, flow, blocks))
     if any(_is_open(flow, instruction) for instruction in inside) or _passes_memory(kernel, inside):
         return None
@@ -54,7 +54,18 @@ def find_region(kernel: Kernel, flow: Flow, index: int) -> Region | None:
     return Region(frozenset(instruction.index for instruction in inside), writes, accesses)
 
 
-def _reach(flow: Flow, begin: Iterable[int], stop: int) -> set[int]:
+def list_decided(kernel: Kernel, flow: Flow, index: int) -> frozenset[int]:
+    """The instructions of which branch `index` decides whether, or how often, they run: until all its ways meet again.
+
+    Of a branch at the end of a loop the loop is among them.
+    """
+    start = flow.block_of[index]
+    meeting = flow.post_dominators[start]
+    blocks = reach_blocks(flow, flow.blocks[start].successors, -1 if meeting is None else meeting)
+    return frozenset(instruction.index for instruction in _instructions(kernel, flow, blocks))
+
+
+def reach_blocks(flow: Flow, begin: Iterable[int], stop: int) -> set[int]:
     """Blocks that may run from `begin` on before block `stop`, functions that they call included."""
     seen: set[int] = set()
     waiting = [block for block in begin if block != stop]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 import numpy as np
 
 from sectorwise.machine.sites import SiteCounter, keep_patterns
@@ -17,8 +19,10 @@ def merge_counter(counter: SiteCounter, other: SiteCounter) -> None:
     counter.unknown |= other.unknown
     counter.sampled |= other.sampled
     counter.met |= other.met
-    for kept in other.kept.values():
-        keep_patterns(counter, kept.key[None], kept.parts, kept.counts[None], np.array([kept.times]))
+    for parts, group in groupby(other.kept.values(), lambda kept: kept.parts):
+        kept = list(group)
+        counts, times = np.stack([each.counts for each in kept]), np.array([each.times for each in kept])
+        keep_patterns(counter, np.stack([each.key for each in kept]), parts, counts, times)
     if other.first is not None and (counter.first is None or other.first.warp < counter.first.warp):
         counter.first = other.first
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import groupby, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +15,8 @@ from sectorwise.machine.lanes import ALL_LANES, unpack
 from sectorwise.machine.taint import KNOWN, ORDERED
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from sectorwise.counting.request import Access
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     Addresses = npt.NDArray[np.int64]
     Lanes = npt.NDArray[np.bool_]
     Keys = npt.NDArray[np.int64]
+    Row = tuple[int, ...]
 
 PERIOD_BYTES = 128
 """No count depends on more of an address than its place in a line and in the banks, beside the differences."""
@@ -36,7 +40,7 @@ _KEPT_PATTERNS = 16
 """Distinct patterns of a site that are kept for people to see."""
 
 _COUNTS = 9
-_MULTIPLIERS = np.random.default_rng(0x5EC7).integers(1, 1 << 62, 256, np.uint64) * np.uint64(2) + np.uint64(1)
+HASH_FACTORS = np.random.default_rng(0x5EC7).integers(1, 1 << 62, 256, np.uint64) * np.uint64(2) + np.uint64(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +120,7 @@ def record(counter: SiteCounter, patterns: Patterns) -> None:
         spaces=patterns.generic_spaces is not None,
     )
     keys, times = _find_distinct(_make_columns(patterns), patterns.warps)
-    counts = _count(counter, keys, parts)
+    counts = count_keys(counter, keys, parts)
     counter.sums += times @ counts
     keep_patterns(counter, keys, parts, counts, times)
 
@@ -151,27 +155,12 @@ def find_least_excess(counter: SiteCounter) -> int:
     return min(kept.excess for kept in counter.kept.values())
 
 
-def record_rows(counter: SiteCounter, keys: Keys, parts: Parts, times: Keys) -> None:
-    """Adds requests that are keys already (see `_make_columns`), each as often as `times` [rows] says."""
-    distinct, sums = keys, times
-    if len(keys) > 1:
-        hashes = keys.view(np.uint64) @ _MULTIPLIERS[: keys.shape[1]]
-        _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-        if not np.array_equal(keys[first][inverse], keys):
-            first = inverse = np.arange(len(keys))
-        distinct, sums = keys[first], np.zeros(len(first), np.int64)
-        np.add.at(sums, inverse, times)
-    counts = _count(counter, distinct, parts)
-    counter.sums += sums @ counts
-    keep_patterns(counter, distinct, parts, counts, sums)
-
-
 def find_first(
-    addresses: Addresses, active: Lanes | None, rows: npt.NDArray[np.intp] | None, first_warp: int
+    addresses: Addresses, active: Lanes | None, rows: npt.NDArray[np.intp] | None, numbers: npt.NDArray[np.int64]
 ) -> FirstRequest | None:
     """The request of the first warp that accesses; None if none does.
 
-    `addresses` broadcast to `[warps, 32]`; `rows` are the warps of the batch, whose first is `first_warp`.
+    `addresses` broadcast to `[warps, 32]`; `rows` are the warps of the batch, which has them of these `numbers`.
     """
     row = 0 if active is None else int(active.any(axis=1).argmax())
     lanes = np.ones(32, np.bool_) if active is None else active[row]
@@ -179,7 +168,7 @@ def find_first(
         return None
     shown = np.where(lanes, addresses[min(row, len(addresses) - 1)], 0)
     warp = row if rows is None else int(rows[row])
-    return FirstRequest(first_warp + warp, tuple(shown.tolist()), int(_pack(lanes[None])[0, 0]))
+    return FirstRequest(int(numbers[warp]), tuple(shown.tolist()), int(_pack(lanes[None])[0, 0]))
 
 
 def record_silent(counter: SiteCounter, warps: int) -> None:
@@ -219,7 +208,7 @@ def close_site(counter: SiteCounter, unknown_because: str | None) -> Site:
         unknown_because if counter.unknown else None,
         sectors_hardware,
         _count_silent(counter, requests),
-        tuple(_show_pattern(counter, kept) for kept in _rank(counter)),
+        tuple(_show_patterns(counter)),
         counter.first,
     )
 
@@ -231,29 +220,35 @@ def _count_silent(counter: SiteCounter, requests: int) -> int:
     return max(0, counter.executed - requests)
 
 
-def _rank(counter: SiteCounter) -> list[_Kept]:
-    return sorted(counter.kept.values(), key=lambda kept: -kept.excess * kept.times)
+def _show_patterns(counter: SiteCounter) -> Iterator[Pattern]:
+    """What is kept, the dearest first."""
+    ranked = sorted(counter.kept.values(), key=lambda kept: -kept.excess * kept.times)
+    for parts, group in groupby(ranked, lambda kept: kept.parts):
+        kept = list(group)
+        requests = _restore_requests(counter, np.stack([each.key for each in kept]), parts)
+        rows = [
+            repeat(None) if values is None else map(tuple, np.where(requests.mask, values, 0).tolist())
+            for values in (requests.shared_addresses, requests.source_bytes, requests.generic_spaces)
+        ]
+        addresses = map(tuple, np.where(requests.mask, requests.addresses, 0).tolist())
+        yield from (_show_pattern(*each) for each in zip(kept, addresses, *rows, strict=False))
 
 
-def _show_pattern(counter: SiteCounter, kept: _Kept) -> Pattern:
-    requests = _restore_requests(counter, kept.key[None], kept.parts)
-    mask = requests.mask[0]
+def _show_pattern(
+    kept: _Kept, addresses: Row, shared_addresses: Row | None, source_bytes: Row | None, generic_spaces: Row | None
+) -> Pattern:
     sectors, sectors_ideal, _tags, wavefronts, wavefronts_ideal, *_ = (int(each) for each in kept.counts)
-
-    def show(values: npt.NDArray[np.generic] | None) -> tuple[int, ...] | None:
-        return None if values is None else tuple(np.where(mask, values[0], 0).tolist())
-
     return Pattern(
-        addresses=show(requests.addresses) or (),
+        addresses=addresses,
         mask=int(kept.key[0]),
         times=kept.times,
         sectors=sectors,
         sectors_ideal=sectors_ideal,
         wavefronts=wavefronts,
         wavefronts_ideal=wavefronts_ideal,
-        shared_addresses=show(requests.shared_addresses),
-        source_bytes=show(requests.source_bytes),
-        generic_spaces=show(requests.generic_spaces),
+        shared_addresses=shared_addresses,
+        source_bytes=source_bytes,
+        generic_spaces=generic_spaces,
     )
 
 
@@ -326,7 +321,7 @@ def _find_distinct_rows(rows: Keys) -> tuple[npt.NDArray[np.intp], npt.NDArray[n
     if rows.shape[1] == 1:
         _, first, multiplicity = np.unique(rows[:, 0], return_index=True, return_counts=True)
         return first, multiplicity
-    hashes = rows.view(np.uint64) @ _MULTIPLIERS[: rows.shape[1]]
+    hashes = rows.view(np.uint64) @ HASH_FACTORS[: rows.shape[1]]
     _, first, inverse, multiplicity = np.unique(hashes, return_index=True, return_inverse=True, return_counts=True)
     if np.array_equal(rows[first][inverse], rows):
         return first, multiplicity
@@ -334,8 +329,8 @@ def _find_distinct_rows(rows: Keys) -> tuple[npt.NDArray[np.intp], npt.NDArray[n
     return first, multiplicity
 
 
-def _count(counter: SiteCounter, keys: Keys, parts: Parts) -> npt.NDArray[np.int64]:
-    """Counts `[rows, 9]` of distinct keys, from the memo where they are few."""
+def count_keys(counter: SiteCounter, keys: Keys, parts: Parts) -> npt.NDArray[np.int64]:
+    """Counts `[rows, 9]` of distinct keys (see `_make_columns`), from the memo where they are few."""
     if len(keys) > _MEMO_ROWS:
         return _count_keys(counter, keys, parts)
     names = [key.tobytes() for key in keys]

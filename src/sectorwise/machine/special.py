@@ -28,12 +28,12 @@ UNKNOWN_REASONS = {
 }
 
 
-def special_registers(bound: BoundLaunch, first_block: int, blocks: int) -> dict[str, Words]:
-    """Words by printed name, each of the smallest shape that broadcasts to `[warps, 32]`."""
+def special_registers(bound: BoundLaunch, blocks: npt.NDArray[np.int64]) -> dict[str, Words]:
+    """Words by printed name in blocks of these numbers, each of the smallest shape that broadcasts to `[warps, 32]`."""
     grid, block = bound.launch.grid, bound.launch.block
     warps_per_block = -(-bound.launch.threads_per_block // 32)
     thread = np.arange(warps_per_block * 32).reshape(1, warps_per_block, 32)
-    linear = (first_block + np.arange(blocks)).reshape(blocks, 1, 1)
+    linear = blocks.reshape(-1, 1, 1)
     thread_place = (thread % block[0], thread // block[0] % block[1], thread // (block[0] * block[1]))
     block_place = (linear % grid[0], linear // grid[0] % grid[1], linear // (grid[0] * grid[1]))
     lane = np.arange(32).reshape(1, 1, 32)
@@ -60,7 +60,7 @@ def special_registers(bound: BoundLaunch, first_block: int, blocks: int) -> dict
         values[f"SR_CTAID.{letter}"] = block_place[axis]
         values[f"SR_NTID.{letter}"] = np.full((1, 1, 1), block[axis], np.int64)
         values[f"SR_NCTAID.{letter}"] = np.full((1, 1, 1), grid[axis], np.int64)
-    return {name: _shrink(value, blocks, warps_per_block) for name, value in values.items()}
+    return {name: _shrink(value, len(blocks), warps_per_block) for name, value in values.items()}
 
 
 def _shrink(value: npt.NDArray[np.int64], blocks: int, warps_per_block: int) -> Words:

@@ -27,6 +27,7 @@ class Storage:
     """Bytes that lanes can reach, with views by width, and a taint for each word once one is not known.
 
     `written` has a one for each byte that was stored to; None where all of it holds something from the start.
+    `updated` says that atomics have changed some of it.
     """
 
     octets: npt.NDArray[np.uint8]
@@ -34,6 +35,7 @@ class Storage:
     words: npt.NDArray[np.uint32]
     shadow: Levels | None = None
     written: npt.NDArray[np.uint8] | None = None
+    updated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ def level_of(flags: int) -> Levels:
 
 
 INEXACT_LEVEL = level_of(INEXACT)
+ORDERED_LEVEL = level_of(ORDERED)
 UNKNOWN_LEVEL = level_of(UNKNOWN)
 
 

@@ -1,4 +1,4 @@
-"""Turns copies of tiles that tensor maps name (UTMALDG, UTMASTG, UTMAREDG) into memory.
+"""Turns copies of tiles that tensor maps name (UTMALDG, UTMASTG, UTMAREDG, UTMAPF) into memory.
 
 The map is read where the instruction finds it, as the hardware reads it: bytes that the driver made, or the launch.
 """
@@ -12,25 +12,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sectorwise.binary.ir import Register
-from sectorwise.counting.pieces import UNIT_BYTES, count_pieces
+from sectorwise.counting.pieces import UNIT_BYTES
 from sectorwise.counting.request import Space
 from sectorwise.launch.map_bytes import MAP_BYTES, decode_map
 from sectorwise.machine.bulk_rows import (
+    RANKS,
     complete,
     doubt_places,
     doubt_registers,
     following,
     judge_copied,
+    leave_sums_unknown,
     name_places,
     note_doubt,
-    note_pieces,
     release,
     row_places,
     row_words,
 )
+from sectorwise.machine.copy_counts import find_copy_counter, note_doubts, note_unknown, tell_sectors
+from sectorwise.machine.copy_sums import add_moved, note_landings
 from sectorwise.machine.memory import WINDOW_BYTES, Request, resolve
 from sectorwise.machine.storage import empty_shadow, read_words, stain_words, write_words
 from sectorwise.machine.taint import UNKNOWN
+from sectorwise.machine.tile_pieces import list_units, measure_tile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,11 +52,10 @@ if TYPE_CHECKING:
     Longs = npt.NDArray[np.int64]
 
 _MODIFIERS = frozenset(
-    {"1D", "2D", "3D", "4D", "5D", "MULTICAST", "ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR"}
+    {"1D", "2D", "3D", "4D", "5D", "MULTICAST", "ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "L2"}
 )
-_RANKS = 16
-_SPREAD_BYTES = 64
-"""Shorter rows move more where several blocks get them (measured on an H200: twice as much of 16 bytes)."""
+_FIRST_CORNER = {"UTMALDG": 2, "UTMAPF": 0}
+"""Registers before those of a tile's corner: 1 where that is a place in shared memory alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,30 +75,39 @@ class _Tiles:
 
 def copy_tile(batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks) -> None:
     """Copies the tile of each row that issues, or stains what it would have written where that is not known."""
-    loads = instruction.opcode == "UTMALDG"
     found = _find_tiles(batch, frame, window, instruction, taken)
     if found is None:
         _stain_unknown(batch, frame, window, instruction, taken)
         return
     for tiles in found:
-        if not loads:
-            _store(batch, frame, instruction, tiles)
-            continue
-        barrier = row_words(frame, window, following(name_places(instruction)[0]))
-        sizes = np.full(frame.warps, tiles.tensor.tile_bytes, np.int64)
-        if not instruction.has("MULTICAST"):
-            _load(batch, frame, instruction, tiles, tiles.places, tiles.issuing)
-            complete(batch, frame, instruction, tiles.issuing, barrier, sizes)
-            continue
-        mask = next(operand for operand in reversed(instruction.operands) if isinstance(operand, Register))
-        ranks = row_words(frame, window, mask) >> 16
-        for rank in range(_RANKS):
-            # The same place in the shared memory of each block that the mask names.
-            issuing = tiles.issuing & (ranks >> rank & 1 != 0)
-            if issuing.any():
-                there, told = (rank * WINDOW_BYTES + each % WINDOW_BYTES for each in (tiles.places, barrier))
-                _load(batch, frame, instruction, tiles, there, issuing)
-                complete(batch, frame, instruction, issuing, told, sizes)
+        match instruction.opcode:
+            case "UTMALDG":
+                _load_all(batch, frame, window, instruction, tiles)
+            case "UTMAPF":
+                _count(batch, frame, instruction, tiles, np.zeros(frame.warps, np.int64))
+            case _:
+                _store(batch, frame, instruction, tiles)
+
+
+def _load_all(batch: Batch, frame: Frame, window: Window, instruction: Instruction, tiles: _Tiles) -> None:
+    """Loads the tiles to their own block, or to each block that a mask names, and tells the barriers there."""
+    barrier = row_words(frame, window, following(name_places(instruction)[0]))
+    sizes = np.full(frame.warps, tiles.tensor.tile_bytes, np.int64)
+    if not instruction.has("MULTICAST"):
+        _count(batch, frame, instruction, tiles, np.ones(frame.warps, np.int64), barrier)
+        _load(batch, frame, instruction, tiles, tiles.places, tiles.issuing)
+        complete(batch, frame, instruction, tiles.issuing, barrier, sizes)
+        return
+    mask = next(operand for operand in reversed(instruction.operands) if isinstance(operand, Register))
+    ranks = row_words(frame, window, mask) >> 16 & 0xFFFF
+    _count(batch, frame, instruction, tiles, np.bitwise_count(ranks).astype(np.int64), barrier)
+    for rank in range(RANKS):
+        # The same place in the shared memory of each block that the mask names.
+        issuing = tiles.issuing & (ranks >> rank & 1 != 0)
+        if issuing.any():
+            there, told = (rank * WINDOW_BYTES + each % WINDOW_BYTES for each in (tiles.places, barrier))
+            _load(batch, frame, instruction, tiles, there, issuing)
+            complete(batch, frame, instruction, issuing, told, sizes)
 
 
 def _find_tiles(
@@ -106,7 +118,7 @@ def _find_tiles(
     axes = next((int(name[0]) for name in instruction.modifiers if name.endswith("D") and name[:-1].isdigit()), 0)
     if len(places) < 2 or not axes or not _MODIFIERS.issuperset(instruction.modifiers):
         return None
-    first = 2 if instruction.opcode == "UTMALDG" else 1
+    first = _FIRST_CORNER.get(instruction.opcode, 1)
     named = [Register(places[0].index + step, places[0].uniform) for step in range(first + axes)]
     named += [places[1], following(places[1])]
     doubt = doubt_registers(window, named)
@@ -115,7 +127,7 @@ def _find_tiles(
     note_doubt(batch, instruction, doubt)
     corners = np.stack([row_words(frame, window, each) for each in named[first : first + axes]], axis=1)
     corners = corners.astype(np.uint32).view(np.int32).astype(np.int64)
-    starts = row_words(frame, window, places[0])
+    starts = row_words(frame, window, places[0]) if first else np.zeros(frame.warps, np.int64)
     found = []
     issuing = taken != 0
     for data, rows in _read_maps(batch, frame, instruction, row_places(frame, window, "G", places[1]), issuing):
@@ -152,7 +164,6 @@ def _read_maps(
 def _load(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles, places: Longs, issuing: Lanes) -> None:
     """Global memory into shared: zeros, or NaN, for what lies outside of the tensor."""
     tensor = tiles.tensor
-    _count(batch, instruction, tiles, places, issuing)
     for unit, offsets, addresses, inside, within in _walk(tiles):
         active = issuing[:, None] & inside
         given = Request(instruction, Space.GLOBAL, frame.rows, frame.warps, active & within)
@@ -169,7 +180,7 @@ def _load(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles, p
 def _store(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles) -> None:
     """Shared memory into global, but for what lies outside of the tensor; what sums leave there is unknown."""
     # A store may not begin before the tensor: an H200 stops with an illegal instruction. It goes to no address here.
-    _count(batch, instruction, tiles, tiles.places, tiles.issuing)
+    _count(batch, frame, instruction, tiles, np.ones(frame.warps, np.int64))
     below = (tiles.corners < 0).any(axis=1, keepdims=True)
     for unit, offsets, addresses, inside, within in _walk(tiles, whole_units=True):
         active = tiles.issuing[:, None] & inside & (within | below)
@@ -179,39 +190,36 @@ def _store(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles) 
         given = Request(instruction, Space.GLOBAL, frame.rows, frame.warps, active)
         written = resolve(batch.memory, np.where(below, 0, addresses), unit, given)
         if instruction.opcode == "UTMAREDG":
-            batch.tally.origins.setdefault(instruction.index, "sums of tiles are not computed")
+            leave_sums_unknown(batch, instruction)
             stain_words(written, unit, active, frame.warps, UNKNOWN)
         else:
             write_words(written, unit, words, active, frame.warps, judge_copied(batch, frame, taint, tiles.doubt))
 
 
-def _count(batch: Batch, instruction: Instruction, tiles: _Tiles, places: Longs, issuing: Lanes) -> None:
-    """Adds the pieces of the tiles that go to, or come from, these places in shared memory."""
-    tensor = tiles.tensor
-    if instruction.has("MULTICAST") and tensor.row_bytes % _SPREAD_BYTES:
-        said = (
-            f"{instruction.opcode}: to several blocks at once, in rows of {tensor.row_bytes} bytes: it is not counted"
-        )
-        batch.tally.limitations[instruction.index, said] = None
-        return
-    units = tensor.row_bytes // UNIT_BYTES
-    rows = math.prod(tensor.extents[1:])
-    unit, row = np.arange(units) * UNIT_BYTES, np.arange(rows)
-    sectors = 0
-    for tile in np.flatnonzero(issuing):
-        column = int(tiles.corners[tile, 0]) * tensor.width_bytes + unit
-        address, within, left = np.full(rows, tensor.address), np.ones(rows, np.bool_), row
-        outer = zip(tensor.extents[1:], tensor.steps[1:], tensor.strides_bytes, strict=True)
-        for axis, (size, step, stride) in enumerate(outer, 1):
-            at = int(tiles.corners[tile, axis]) + left % size * step
-            within &= (at >= 0) & (at < tensor.shape[axis])
-            address = address + at * stride
-            left = left // size
-        inside = within[:, None] & ((column >= 0) & (column < tensor.shape[0] * tensor.width_bytes))
-        shared = int(places[tile]) + row[:, None] * tensor.pitch_bytes + unit
-        loads = instruction.opcode == "UTMALDG"
-        sectors += int(count_pieces(address[:, None] + column, shared, inside, loads=loads).sum())
-    note_pieces(batch, instruction, int(np.count_nonzero(issuing)), sectors)
+def _count(
+    batch: Batch,
+    frame: Frame,
+    instruction: Instruction,
+    tiles: _Tiles,
+    targets: Longs,
+    barrier: Longs | None = None,
+) -> None:
+    """Adds what the tiles move, each to so many `targets` [rows], and loads tell `barrier` [rows] of."""
+    loads, spread = instruction.opcode == "UTMALDG", instruction.has("MULTICAST")
+    counter = find_copy_counter(batch.tally, instruction)
+    issuing = np.flatnonzero(tiles.issuing).tolist()
+    corners = {row: tuple(tiles.corners[row].tolist()) for row in issuing}
+    for row, corner in corners.items():
+        place = int(tiles.places[row])
+        add_moved(counter, measure_tile(tiles.tensor, corner, place, int(targets[row]), loads=loads, spread=spread))
+    note_doubts(batch, frame, instruction, tiles.doubt)
+    if barrier is not None:
+        size_bytes = math.prod(tiles.tensor.extents[1:]) * tiles.tensor.pitch_bytes
+        starts, told = (np.unique(each[issuing] % WINDOW_BYTES).tolist() for each in (tiles.places, barrier))
+        note_landings(counter, starts, size_bytes, told)
+    if batch.tally.options.observers:
+        units = (list_units(tiles.tensor, corner) for corner in corners.values())
+        tell_sectors(batch, frame, instruction, issuing, [places[inside] for places, inside in units])
 
 
 def _walk(tiles: _Tiles, *, whole_units: bool = False) -> Iterator[tuple[int, Longs, Longs, Lanes, Lanes]]:
@@ -255,6 +263,7 @@ def _stain_unknown(batch: Batch, frame: Frame, window: Window, instruction: Inst
     """Stains what a tile that is not known would fill: as many bytes as its barrier waits for, and lets that go."""
     because = f"{instruction.opcode}: what a tensor map names is not known"
     batch.tally.limitations[instruction.index, because] = None
+    note_unknown(batch, instruction, because)
     if instruction.opcode != "UTMALDG":
         return
     batch.tally.origins.setdefault(instruction.index, "what a tensor map names is not known")

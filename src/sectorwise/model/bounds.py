@@ -73,13 +73,13 @@ def combine_pass(
 
 
 def combine_bounds(parts_ns: Mapping[str, float], *, atomics_spread: bool = False) -> float:
-    """How long a launch takes whose parts take so long: `launch`, `end`, `warps`, `dram`, `l2`, `blocks`, `atomics`.
+    """How long a launch takes whose parts take so long: `launch`, `end`, `warps`, `dram`, `l2`, `blocks`, perhaps others.
 
-    DRAM is part of the warps' way, since they wait for it: of the two the longer counts. Atomics on many addresses add
-    to the L2's other work (`atomics_spread`): its slices do both, and the walk of the warps knows of DRAM's queue, not
-    of theirs. Atomics on few addresses wait for each other while the other slices work.
+    DRAM and bulk `copies` are part of the warps' way, since they wait for them: the longest counts. Atomics on many
+    addresses add to the L2's other work (`atomics_spread`): its slices do both, and the walk of the warps knows of
+    DRAM's queue, not of theirs. Atomics on few addresses wait for each other while the other slices work.
     """
-    warps_ns, l2_ns = max(parts_ns["warps"], parts_ns["dram"]), parts_ns["l2"]
+    warps_ns, l2_ns = max(parts_ns["warps"], parts_ns["dram"], parts_ns.get("copies", 0.0)), parts_ns["l2"]
     atomics_ns = parts_ns.get("atomics", 0.0)
     at_l2_ns = (l2_ns + atomics_ns,) if atomics_spread else (l2_ns, atomics_ns)
     return parts_ns["launch"] + parts_ns["end"] + join_times(warps_ns, *at_l2_ns, parts_ns["blocks"])

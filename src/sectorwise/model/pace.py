@@ -15,6 +15,7 @@ from sectorwise.model.accesses import (
     find_shares,
 )
 from sectorwise.model.concurrency import Bound, estimate_concurrency
+from sectorwise.model.copy_sites import add_copy_sites
 from sectorwise.model.operations import count_operations
 from sectorwise.model.roofline import Level, draw_roofline, place_kernel
 from sectorwise.model.schedule import schedule_loop
@@ -72,6 +73,8 @@ def estimate_pace(
 
     With `time` loads come no faster than the launch as a whole lets them.
     """
+    copied = sum(each.sectors_l2 for each in execution.bulk)
+    execution = add_copy_sites(bound.kernel, execution)
     device = bound.device
     waves = count_waves(bound.launch.blocks_total, occupancy.blocks_per_sm, device.sm_count)
     blocks = min(occupancy.blocks_per_sm, waves.most_blocks_an_sm)
@@ -87,7 +90,7 @@ def estimate_pace(
         concurrency=concurrency,
         roofline=roofline,
         kernel_roofline=place_kernel(
-            roofline, _find_amounts(execution, totals, traffic), with_peak.get(data_type, 0), data_type
+            roofline, _find_amounts(execution, totals, traffic, copied), with_peak.get(data_type, 0), data_type
         ),
         operations=tuple(sorted(operations.items())),
         operations_without_peak=tuple(sorted(set(operations) - set(with_peak))),
@@ -139,15 +142,17 @@ def _count_loaded(execution: Execution) -> int:
     )
 
 
-def _find_amounts(execution: Execution, totals: Totals, traffic: Traffic | None) -> dict[Level, float]:
-    """Bytes and warp instructions at the levels where they are known."""
+def _find_amounts(
+    execution: Execution, totals: Totals, traffic: Traffic | None, copied_sectors: int
+) -> dict[Level, float]:
+    """Bytes and warp instructions at the levels where they are known; totals do not have what bulk copies move."""
     amounts: dict[Level, float] = {Level.ISSUE: totals.instructions}
     sectors, local = totals.l2_theoretical_sectors, totals.l2_theoretical_sectors_local
     if traffic is not None:
         amounts[Level.DRAM] = traffic.dram_bytes_read + traffic.dram_bytes_write
         amounts[Level.L2] = _SECTOR_BYTES * (traffic.l2_sectors_read_from_sm + count_written(execution.sites))
-    elif sectors is not None and local is not None:
-        amounts[Level.L2] = _SECTOR_BYTES * (sectors + local)
+    elif sectors is not None and local is not None and not count_unknown(execution.sites):
+        amounts[Level.L2] = _SECTOR_BYTES * (sectors + local + copied_sectors)
     passes = count_data_passes(execution.sites)
     if passes is not None:
         amounts[Level.L1] = _PASS_BYTES * passes

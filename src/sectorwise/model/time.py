@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Final
 from sectorwise.counting.request import Operation, Space
 from sectorwise.model.accesses import average_accesses, count_written, find_idle, find_shares
 from sectorwise.model.bounds import bound_dram, combine_bounds, find_pace, name_longest
+from sectorwise.model.copy_sites import add_copy_sites
 from sectorwise.model.ending import Stretch, find_end
 from sectorwise.model.latency import describe_memory
 from sectorwise.model.obstacles import NOTHING, Obstacle
+from sectorwise.model.rings import bound_ring, find_ring
 from sectorwise.model.roofline import Level, draw_roofline
 from sectorwise.model.schedule import WARP_LANES
 from sectorwise.model.segments import name_pipe, split_segments
@@ -43,7 +45,8 @@ class Time:
     `estimate_ns` is `parts_ns["launch"]`, `parts_ns["end"]` (what the last warp takes longer than the mean one, and the
     way of the last store) and the others together, of which the longest counts for most. `parts_ns` has
     `warps` (the warps' way through their instructions, waiting and contending on their SM), `dram`, `l2` (all bytes at
-    its full speed), `blocks` (starting them all) and `atomics` (at the L2). `bound` names the longest; of `warps` what
+    its full speed), `blocks` (starting them all) and `atomics` (at the L2); of launches with bulk loads
+    `copies` (their stages filled and used in turn). `bound` names the longest; of `warps` what
     holds them up:
     `latency`, `dram`, `issue`, or a pipe: `fp32`, `fp64`, `int`, `special`, `memory`, `l1`, `stores`.
     `instructions_ns` gives the warps' time to the instructions that hold them up, in proportion. `assumed` says what
@@ -72,6 +75,7 @@ def estimate_time(
     scheduler with few warps cannot overlap: 1 / warps of a scheduler. The last wave is walked by itself, and ends with
     its slowest warp.
     """
+    bulk, execution = execution.bulk, add_copy_sites(bound.kernel, execution)
     device = bound.device
     pace, assumed = find_pace(device)
     if Obstacle.BLOCKS in without:
@@ -98,6 +102,9 @@ def estimate_time(
         "blocks": pace.block_start_ns * bound.launch.blocks_total,
         "atomics": 0.0 if Obstacle.ATOMICS in without else _bound_atomics(pace, execution, traffic),
     }
+    ring = find_ring(bound, bulk, occupancy)
+    if ring is not None and Obstacle.LATENCY not in without:
+        parts["copies"] = bound_ring(bound, ring, bulk, traffic.shares(), parts["warps"])
     longest = name_longest(parts)
     held_up = max(ledger.by_bound, key=lambda name: ledger.by_bound[name], default="latency")
     return Time(

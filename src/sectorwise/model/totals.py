@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation, Space
+from sectorwise.machine.copy_forms import CopyOperation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from collections.abc import Set as AbstractSet
 
     from sectorwise.counting.request import Access
-    from sectorwise.machine.execution import Site
+    from sectorwise.machine.execution import BulkCopies, Site
 
 _DEVICE_SPACES: Final = frozenset({Space.GLOBAL, Space.GENERIC})
 """Spaces whose accesses pass the L1 tags as global ones (measured: family generic)."""
@@ -28,7 +29,8 @@ class Totals:
     `*_requests`, `*_load_*`, `*_store_*`, `*_atom_*` and `*_red_*` are what the hardware's L1 pipe counts (a red is an
     atomic without a result); loads include cp.async and generic loads. `l1_tag_requests`, `l2_theoretical_*`,
     `shared_wavefronts` and `shared_wavefronts_ideal` are what the profiler's source view sums, and count every memory
-    instruction. `instructions` are warp instructions, memory or not.
+    instruction. `instructions` are warp instructions, memory or not. `bulk_*_sectors` are what the profiler's counters
+    of copies of whole tiles and ranges (TMA) count; None also in documents from before there were such numbers.
     """
 
     instructions: int
@@ -51,10 +53,16 @@ class Totals:
     shared_load_wavefronts: int | None
     shared_store_wavefronts: int | None
     shared_atom_wavefronts: int | None
+    bulk_load_sectors: int | None = None
+    bulk_store_sectors: int | None = None
+    bulk_reduction_sectors: int | None = None
 
 
-def sum_totals(sites: Sequence[Site], instructions: int) -> Totals:
-    """Totals of the memory instructions `sites` of a launch that issued `instructions` warp instructions."""
+def sum_totals(sites: Sequence[Site], instructions: int, bulk: Sequence[BulkCopies] = ()) -> Totals:
+    """Totals of the memory instructions `sites` of a launch that issued `instructions` warp instructions.
+
+    `bulk` are its copies of whole tiles and ranges.
+    """
     loads = [site for site in sites if _is_pipe_load(site.access)]
     stores = [site for site in sites if _matches(site.access, _DEVICE_SPACES, {Operation.STORE})]
     local_loads = [site for site in sites if _reaches_local(site) and site.access.operation is Operation.LOAD]
@@ -83,6 +91,9 @@ def sum_totals(sites: Sequence[Site], instructions: int) -> Totals:
         shared_load_wavefronts=_add_pipe(shared, {Operation.LOAD, Operation.MATRIX_LOAD}),
         shared_store_wavefronts=_add_pipe(shared, {Operation.STORE, Operation.MATRIX_STORE}),
         shared_atom_wavefronts=_add_pipe(shared, {Operation.ATOMIC, Operation.REDUCTION}),
+        bulk_load_sectors=_add_bulk(bulk, CopyOperation.LOAD),
+        bulk_store_sectors=_add_bulk(bulk, CopyOperation.STORE),
+        bulk_reduction_sectors=_add_bulk(bulk, CopyOperation.REDUCTION),
     )
 
 
@@ -101,14 +112,12 @@ def _count_requests(sites: Iterable[Site]) -> int:
 
     An issue without an active lane makes none (measured: tests/verify/reduction.ncu-rep), nor does a copy whose lanes
     all fill zeros (tile_bypass_filled_*, tile_through_filled_*), or a generic instruction whose lanes all go elsewhere
-    (family spaces).
+    (family spaces), to shared memory of other blocks too (`cluster_sum`).
     """
     return sum(
         site.executed - site.silent
         for site in sites
-        if site.access.space is not Space.GENERIC
-        or site.tag_requests
-        or not (site.wavefronts_hardware or site.sectors_local)
+        if site.access.space is not Space.GENERIC or site.tag_requests or site.unknown_because is not None
     )
 
 
@@ -126,6 +135,12 @@ def _add(sites: Iterable[Site], count: Callable[[Site], int]) -> int | None:
     if any(site.unknown_because is not None for site in known):
         return None
     return sum(count(site) for site in known)
+
+
+def _add_bulk(bulk: Sequence[BulkCopies], operation: CopyOperation) -> int | None:
+    """Sectors of bulk copies that do this; None where one of them is unknown."""
+    those = [each for each in bulk if each.form.operation is operation]
+    return None if any(each.unknown_because is not None for each in those) else sum(each.sectors for each in those)
 
 
 def _add_pipe(sites: Iterable[Site], operations: AbstractSet[Operation]) -> int | None:

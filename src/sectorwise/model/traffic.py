@@ -11,17 +11,17 @@ import numpy as np
 from sectorwise.counting.request import Operation, Space
 from sectorwise.device import load_device
 from sectorwise.errors import UnsupportedDeviceError
-from sectorwise.machine.forms import access_of
 from sectorwise.model.caches.batches import find_depths
 from sectorwise.model.caches.chain import Chain, move_window, place_launch
 from sectorwise.model.caches.flow import Flow, extrapolate
 from sectorwise.model.caches.l1 import L1Setup, simulate_l1
 from sectorwise.model.caches.l2 import L2Setup, Rest, simulate_l2
-from sectorwise.model.caches.lines import LINE_BYTES, SECTOR_BYTES, name_role, read_hint
+from sectorwise.model.caches.lines import LINE_BYTES, SECTOR_BYTES, list_roles, read_hint
 from sectorwise.model.caches.merging import find_merge_share
 from sectorwise.model.caches.placement import place_blocks, split_evenly
 from sectorwise.model.caches.reuse import cut_rereads
 from sectorwise.model.caches.window import observe_last, open_window
+from sectorwise.model.copy_sites import add_copy_sites
 from sectorwise.model.latency import MEASURED_DEVICE
 from sectorwise.model.schedule import Shares
 
@@ -122,6 +122,7 @@ class Traffic:
 
 def open_window_of(bound: BoundLaunch, execution: Execution, occupancy: Occupancy) -> Window:
     """The blocks of an executed launch that its caches are followed for."""
+    execution = add_copy_sites(bound.kernel, execution)
     lines = sum(s.tag_requests + s.sectors_local // 4 for s in execution.sites if s.access.space in _CACHED_SPACES)
     blocks_per_wave = occupancy.blocks_per_sm * bound.device.sm_count
     return open_window(bound, int(execution.issued.sum()), lines, blocks_per_wave)
@@ -142,6 +143,7 @@ def estimate_traffic(
     is run and the others lie like it. L1 is followed on some SMs, the L2 on some of the lines. The L2 is empty, or
     `warm` from the same launch before, or has what the launches of a `chain` left; L1 is empty when a launch begins.
     """
+    execution = add_copy_sites(bound.kernel, execution)
     sites = [site for site in execution.sites if site.access.space in _CACHED_SPACES]
     if any(site.unknown_because is not None for site in sites):
         return None
@@ -150,9 +152,7 @@ def estimate_traffic(
     window = window or open_window_of(bound, execution, occupancy)
     groups = _group_sms(device, behaviour, _count_sms(bound, window, occupancy))
     placement = place_blocks(window.measure_blocks(), occupancy.blocks_per_sm, groups)
-    roles = {
-        each.index: name_role(access) for each in bound.kernel.instructions if (access := access_of(each)) is not None
-    }
+    roles = list_roles(bound.kernel)
     depths = find_depths(bound.kernel.instructions)
     l1_setup = L1Setup(occupancy.l1_bytes, behaviour.l1_ways, roles, depths, bound.launch.blocks_total)
     l1 = simulate_l1(window, placement, l1_setup)

@@ -10,6 +10,7 @@ from sectorwise.analyze import analyze
 from sectorwise.errors import ArgumentError
 from sectorwise.findings import Severity
 from sectorwise.model.totals import Totals
+from sectorwise.report.copies import name_copies
 from sectorwise.report.findings import write_finding
 from sectorwise.report.page import Page
 
@@ -102,4 +103,8 @@ def _list_sites(analysis: Analysis) -> list[str]:
             place = site.offset if site.location is None else f"{site.location.file}:{site.location.line}"
             counts = f"executed {site.executed:,}, sectors {site.sectors}, wavefronts {site.wavefronts}"
             lines.append(f"    {place}: {kernel.name}: {site.space} {site.operation}: {counts}")
+        for copies in kernel.copies:
+            place = copies.offset if copies.location is None else f"{copies.location.file}:{copies.location.line}"
+            counts = f"copies {copies.copies}, sectors {copies.sectors}"
+            lines.append(f"    {place}: {kernel.name}: {name_copies(copies)}: {counts}")
     return lines

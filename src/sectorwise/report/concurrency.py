@@ -29,6 +29,7 @@ HELD_UP: Final = {
     "l2": "the L2",
     "issue": "issuing",
     "blocks": "starting blocks",
+    "copies": "waiting for bulk copies",
     "atomics": "atomics",
     "l1": "L1 and shared memory",
     "stores": "separate lines of stores",

@@ -9,6 +9,7 @@ from sectorwise.advise.access import AccessCost
 from sectorwise.analysis.lines import read_line
 from sectorwise.findings import Scene
 from sectorwise.report.concurrency import write_time
+from sectorwise.report.copies import measure_efficiency, name_copies
 from sectorwise.report.figures import compute_figures, name_operation, write_percent, write_ratio
 from sectorwise.report.html.page import render_fragment
 from sectorwise.report.plots import Plots
@@ -90,7 +91,7 @@ def _show_all(kernels: Sequence[KernelAnalysis], texts: Mapping[str, str]) -> li
         _Shown(
             title=_name(kernel),
             facts=_list_facts(kernel),
-            rows=tuple(_list_rows(kernel, texts)),
+            rows=(*_list_rows(kernel, texts), *_list_copies(kernel, texts)),
             findings=kernel.findings,
             unknown=tuple(dict.fromkeys(limitation.because for limitation in kernel.limitations)),
         )
@@ -137,6 +138,31 @@ def _list_rows(kernel: KernelAnalysis, texts: Mapping[str, str]) -> Iterator[_Ro
                 f"{site.executed * len(group):,}",
                 *(write_ratio(number, absent=absent) for number in numbers),
                 write_percent(figures.efficiency, absent=absent),
+            ),
+            ideal=round(_BAR_PIXELS * ideal / most),
+            excess=round(_BAR_PIXELS * (real - ideal) / most),
+        )
+
+
+def _list_copies(kernel: KernelAnalysis, texts: Mapping[str, str]) -> Iterator[_Row]:
+    """Bulk copies, a row for each instruction; bars are by the largest of them."""
+    most = max((copies.sectors or 0 for copies in kernel.copies), default=0) or 1
+    for copies in kernel.copies:
+        file, line = ("", 0) if copies.location is None else (copies.location.file, copies.location.line)
+        absent = "-" if copies.unknown_because is None else "?"
+        count = copies.executed if copies.copies is None else copies.copies
+        size = "?" if not copies.copies or copies.asked_bytes is None else f"{copies.asked_bytes / copies.copies:,.0f}"
+        real, ideal = copies.sectors or 0, min(copies.sectors or 0, copies.sectors_ideal or 0)
+        averages = (each / count if each and count else None for each in (copies.sectors, copies.sectors_ideal))
+        yield _Row(
+            place=str(line or ""),
+            text=read_line(file, line, texts),
+            cells=(
+                f"{name_copies(copies)} {size} B",
+                f"{count:,}",
+                *(write_ratio(average, absent=absent) for average in averages),
+                *("-", "-"),
+                write_percent(measure_efficiency(copies), absent=absent),
             ),
             ideal=round(_BAR_PIXELS * ideal / most),
             excess=round(_BAR_PIXELS * (real - ideal) / most),

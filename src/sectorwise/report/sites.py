@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _ROW_COLUMNS: Final = 80
 """Columns of a row; what a wider page leaves shows the instruction itself."""
 
+SASS_GAP: Final = _ROW_COLUMNS + 2
+"""Columns before the instruction."""
+
 _SASS_COLUMNS: Final = 22
 """With fewer columns than these an instruction is better not shown."""
 
@@ -27,7 +30,7 @@ _SHORT: Final = {Certainty.SCHEDULE_DEPENDENT: "varies", Certainty.MODELLED: "mo
 
 def write_header(page: Page) -> Iterator[str]:
     """Two lines of headings over the rows."""
-    sass = "     instruction" if _has_room(page) else ""
+    sass = "     instruction" if has_room(page) else ""
     yield paint(page, Role.QUIET, f"{'':41}sectors/req. wavefronts/req")
     heads = f"{'line':>5}  {'access':<19}{'bytes':>5}{'requests':>10}"
     yield paint(page, Role.QUIET, f"{heads}{'real':>6}{'ideal':>6}{'real':>7}{'ideal':>6}{'eff.':>6} sure{sass}")
@@ -71,19 +74,20 @@ def _write_row(site: MemorySite, number: int, page: Page, sure: str | None) -> s
         f"{write_ratio(figures.wavefronts, absent=absent):>7}{write_ratio(figures.wavefronts_ideal, absent=absent):>6}"
         f"{efficiency} {sure:<7}"
     )
-    if not _has_room(page):
+    if not has_room(page):
         return row
-    sass = site.sass if number == 1 else _find_opcode(site.sass)
-    return f"{row}  {paint(page, Role.QUIET, clip(page, sass, page.width - _ROW_COLUMNS - 2))}"
+    sass = site.sass if number == 1 else find_opcode(site.sass)
+    return f"{row}  {paint(page, Role.QUIET, clip(page, sass, page.width - SASS_GAP))}"
 
 
-def _find_opcode(sass: str) -> str:
+def find_opcode(sass: str) -> str:
     """The opcode with its modifiers: what alike instructions have in common."""
     return next((word for word in sass.split() if not word.startswith("@")), sass)
 
 
-def _has_room(page: Page) -> bool:
-    return page.width - _ROW_COLUMNS - 2 >= _SASS_COLUMNS
+def has_room(page: Page) -> bool:
+    """Whether the page shows instructions, too."""
+    return page.width - SASS_GAP >= _SASS_COLUMNS
 
 
 def _choose_role(figures: Figures, *, unknown: bool) -> Role:

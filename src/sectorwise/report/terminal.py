@@ -7,9 +7,11 @@ from collections import Counter
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from sectorwise.analysis.instructions import BulkCopyUse
 from sectorwise.device import load_device
 from sectorwise.report.concurrency import write_concurrency
 from sectorwise.report.configs import write_configs
+from sectorwise.report.copies import write_copies
 from sectorwise.report.figures import name_operation, write_bytes
 from sectorwise.report.findings import write_findings
 from sectorwise.report.page import Page, Role, clip, fold, measure, paint, tidy, wrap
@@ -19,7 +21,7 @@ from sectorwise.report.totals import write_totals
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sectorwise.analysis.data import Analysis, KernelAnalysis, LimitationReport
+    from sectorwise.analysis.data import Analysis, KernelAnalysis, LimitationReport, MemorySite
     from sectorwise.analysis.verification import KernelComparison
     from sectorwise.binary.ir import Location
     from sectorwise.machine.execution import Sampling
@@ -31,6 +33,7 @@ _LEGEND = (
     ("ideal", "what the same bytes would take if they lay side by side"),
     ("eff.", "ideal / real; ! marks what is below 100 %"),
     ("×4", "four instructions with equal counts; their requests are added"),  # noqa: RUF001 - as in the table
+    ("bulk", "a copy of a whole tile or range (TMA): one request, its bytes, its sectors; K: KiB"),
     ("sure", "exact: executed for every lane, and equal to what the profiler shows"),
     ("sampled", "estimated from blocks that ran in place of all; the others need not do the same"),
     ("?", "an address depends on something that is not known"),
@@ -61,7 +64,7 @@ def _write_title(analysis: Analysis, page: Page) -> str:
 def _write_kernel(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Iterator[str]:
     yield write_rule(name_launch(kernel), page)
     yield from _write_facts(analysis, kernel, page)
-    if kernel.sites:
+    if kernel.sites or kernel.copies:
         yield ""
         yield from write_header(page)
         yield from _write_lines(analysis, kernel, page)
@@ -122,22 +125,32 @@ def _write_facts(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Iter
 def _write_sample(sampled: Sampling) -> str:
     return (
         f"sampled: {len(sampled.blocks):,} blocks, corners, edges and others spread evenly, stand for {sampled.of:,};"
-        f" the last doubling moved no count by more than {100 * sampled.change:.2g} %, but blocks unlike the others"
-        f" may be missed where they are rare; all of them (--all-blocks) would run"
+        f" the last doubling moved no count by more than {100 * sampled.change:.2g} %{_write_error(sampled)},"
+        f" but blocks unlike the others may be missed where they are rare; all of them (--all-blocks) would run"
         f" {sampled.instructions:,} warp instructions"
     )
 
 
+def _write_error(sampled: Sampling) -> str:
+    """By how much the blocks that ran leave the sum open."""
+    if not sampled.error:
+        return ""
+    return f", and as they differ their sum is known to {100 * sampled.error:.2g} % (in 19 of 20 samples)"
+
+
 def _write_lines(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Iterator[str]:
-    """The sites grouped by source line, in the order of the source; sites without a line come last."""
-    numbered = sorted(enumerate(kernel.sites), key=lambda pair: (_order(pair[1].location), pair[0]))
+    """Sites and bulk copies by source line, in the order of the source; what has no line comes last."""
+    every: list[MemorySite | BulkCopyUse] = [*kernel.sites, *kernel.copies]
+    numbered = sorted(enumerate(every), key=lambda pair: (_order(pair[1].location), pair[0]))
     file = None
     for location, group in groupby(numbered, key=lambda pair: pair[1].location):
         if location is not None and location.file != file:
             file = location.file
             yield paint(page, Role.TITLE, clip(page, _name_file(analysis, file), page.width))
         yield from _write_line(analysis, location, page)
-        yield from write_sites((site for _, site in group), page)
+        listed = [each for _, each in group]
+        yield from write_sites((each for each in listed if not isinstance(each, BulkCopyUse)), page)
+        yield from write_copies((each for each in listed if isinstance(each, BulkCopyUse)), page)
 
 
 def _order(location: Location | None) -> tuple[bool, str, int, tuple[tuple[str, int], ...]]:
@@ -198,9 +211,11 @@ def _name_place(location: Location | None, offset: str) -> str:
 
 def _write_legend(analysis: Analysis, page: Page) -> Iterator[str]:
     sites = [site for kernel in analysis.kernels for site in kernel.sites]
-    needed = {"?": any(site.unknown_because for site in sites)}
+    copies = [each for kernel in analysis.kernels for each in kernel.copies]
+    needed = {"?": any(site.unknown_because for site in sites) or any(each.unknown_because for each in copies)}
+    needed["bulk"] = bool(copies)
     needed["sampled"] = any(kernel.coverage.sampled is not None for kernel in analysis.kernels)
-    for word, meaning in _LEGEND if sites else ():
+    for word, meaning in _LEGEND if sites or needed["bulk"] else ():
         if needed.get(word, True):
             lines = textwrap.wrap(f"{tidy(page, word):<11}{meaning}", page.width, subsequent_indent=" " * 11)
             yield from (paint(page, Role.QUIET, line) for line in lines)

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sectorwise.machine.execution import Certainty
+from sectorwise.report.copies import sum_copies
 from sectorwise.report.figures import write_percent
 from sectorwise.report.page import Page, Role, paint
 
@@ -26,6 +27,7 @@ def write_totals(kernel: KernelAnalysis, page: Page) -> Iterator[str]:
         modelled = any(site.certainty_hardware is Certainty.MODELLED for site in kernel.sites)
         unlike = "unlike the source view (modelled)" if modelled else "unlike the source view"
         yield f"    {'  hardware says':<16}{passes:>15,} wavefronts, {unlike}"
+    yield from sum_copies(kernel.copies)
 
 
 def write_counts(find: Callable[[str], int | None], absent: str | None = None) -> Iterator[str]:

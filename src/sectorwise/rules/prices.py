@@ -21,6 +21,7 @@ OBSTACLES: Final[Mapping[str, Obstacle]] = {
     "SW403": Obstacle.LAST_WAVE,
     "SW404": Obstacle.LAST_WAVE,
     "SW406": Obstacle.LATENCY,
+    "SW408": Obstacle.LATENCY,
 }
 """Rules about the launch as a whole, and what stands in the way where they find something."""
 

@@ -7,15 +7,17 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sectorwise.analyze import bind_launch, execute_all, gather_launches, shorten_name
+from sectorwise.analyze import gather_launches
 from sectorwise.binary.cubin import read_cubin
 from sectorwise.device import load_device, require_capability, require_sass
 from sectorwise.errors import ArgumentError, UnknownKernelError
+from sectorwise.examine import bind_launch, execute_all
 from sectorwise.frontends.base import CompileRequest
 from sectorwise.frontends.cuda import CUDA
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.model.occupancy import occupancy
 from sectorwise.model.trials import describe_trial
+from sectorwise.naming import shorten_name
 from sectorwise.source import read_source
 from sectorwise.sweep.bounds import write_launch_bounds
 

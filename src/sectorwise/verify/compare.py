@@ -28,6 +28,7 @@ _SPACES: Final = {
     Reach.GLOBAL: {Space.GLOBAL, Space.GENERIC},
     Reach.SHARED: {Space.SHARED, Space.GENERIC},
     Reach.LOCAL: {Space.LOCAL, Space.GENERIC},
+    Reach.BULK: set(),
     Reach.ALL: set(Space),
 }
 
@@ -143,14 +144,24 @@ def _certainty_of_total(kernel: KernelAnalysis, counter: Counter) -> Certainty |
     spaces = _SPACES[counter.reach]
     relevant = [site for site in kernel.sites if site.space in spaces or _reaches(site, counter.reach)]
     certainties = [_certainty_of(site, counter) for site in relevant]
-    if kernel.limitations:
+    if counter.reach is Reach.BULK:
+        certainties += [copies.certainty for copies in kernel.copies]
+    if any(not limitation.of_values for limitation in kernel.limitations):
         return None
+    if counter.name == "instructions" and _waits_for_barriers(kernel):
+        certainties.append(Certainty.SCHEDULE_DEPENDENT)
     # How often a warp issues hangs on every instruction before, whatever memory it accesses.
     certainties += [site.certainty for site in kernel.sites if site.certainty in _ORDER[3:]]
+    certainties += [copies.certainty for copies in kernel.copies if copies.certainty in _ORDER[3:]]
     known = [certainty for certainty in certainties if certainty is not None]
     if len(known) < len(certainties):
         return None
     return _cap(kernel, max(known, key=_ORDER.index, default=Certainty.EXACT))
+
+
+def _waits_for_barriers(kernel: KernelAnalysis) -> bool:
+    """Whether warps ask mbarriers again and again: how often, before a phase ends, is a matter of time."""
+    return any("SYNCS.PHASECHK" in each.sass and each.issued for each in kernel.instructions)
 
 
 def _reaches(site: MemorySite, reach: Reach) -> bool:

@@ -18,11 +18,12 @@ class Noise(StrEnum):
 
 
 class Reach(StrEnum):
-    """Which instructions a total depends on: those that can touch this memory, or all."""
+    """Which instructions a total depends on: those that can touch this memory, bulk copies (TMA), or all."""
 
     GLOBAL = "global"
     SHARED = "shared"
     LOCAL = "local"
+    BULK = "bulk"
     ALL = "all"
 
 
@@ -85,6 +86,9 @@ TOTAL_COUNTERS: Final = (
     _pipe("shared_load_wavefronts", f"{_DATA}_ld", Reach.SHARED, noise=Noise.UPWARD),
     _pipe("shared_store_wavefronts", f"{_DATA}_st", Reach.SHARED, noise=Noise.UPWARD),
     _pipe("shared_atom_wavefronts", f"{_DATA}_atom", Reach.SHARED, noise=Noise.UPWARD),
+    _pipe("bulk_load_sectors", "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld", Reach.BULK),
+    _pipe("bulk_store_sectors", "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_st", Reach.BULK),
+    _pipe("bulk_reduction_sectors", "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_tma_red", Reach.BULK),
 )
 """Totals of a launch, by the names of `model.totals.Totals`.
 

@@ -12,11 +12,13 @@ from sectorwise.device import load_device
 from sectorwise.launch.config import BufferArgument, Contents
 from sectorwise.launch.notation import parse_launch
 from sectorwise.machine.execution import Certainty, ExecutionOptions
-from sectorwise.machine.native.sampling import split_strata, spread
 from sectorwise.machine.native_engine import execute_native
+from sectorwise.machine.sampling import split_strata, spread
 from tests.machine.launching import compile_kernels
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from sectorwise.binding import BoundLaunch
 
 SOURCE = r"""
@@ -83,19 +85,50 @@ def test_what_all_sampled_blocks_do_alike_is_met_to_the_last_sector() -> None:
     assert [site.sectors for site in sampled.sites] == [site.sectors for site in whole.sites]
 
 
-def test_few_long_blocks_are_looked_for_as_long_as_there_is_time() -> None:
-    count = 20_000
-    lengths = np.where(np.arange(count) % 97 == 5, 256, 1).astype(np.int32)
+def _bind_lengths(lengths: npt.NDArray[np.int32]) -> BoundLaunch:
+    """Blocks that each run a loop so often."""
+    count = len(lengths)
     config = parse_launch(f"seldom_long<<<{count}, 32>>>(f32[{32 * count}], i32[{32 * count}], f32[16384])")
     arguments = list(config.arguments)
     arguments[1] = BufferArgument("i32", 32 * count, Contents("array", array=np.repeat(lengths, 32)))
     launch = replace(config, arguments=tuple(arguments))
-    bound = bind(compile_kernels(SOURCE)["seldom_long"], launch, load_device("h200"))
-    sampled = execute_native(bound, ExecutionOptions(sample_above=8_000_000))
+    return bind(compile_kernels(SOURCE)["seldom_long"], launch, load_device("h200"))
+
+
+def test_few_long_blocks_are_looked_for_as_long_as_there_is_time() -> None:
+    count = 20_000
+    lengths = np.where(np.arange(count) % 97 == 5, 256, 1).astype(np.int32)
+    sampled = execute_native(_bind_lengths(lengths), ExecutionOptions(sample_above=8_000_000))
     assert sampled.sampling is not None
     assert 2_000 < len(sampled.sampling.blocks) < count
     reads = [site for site in sampled.sites if site.access.operation is Operation.LOAD]
     assert sum(site.executed for site in reads) == pytest.approx(count + int(lengths.sum()), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [np.where(np.arange(20_000) % 3 == 0, 256, 1), np.arange(20_000) * 7919 % 199 + 1, np.arange(20_000) // 100],
+    ids=["a third", "any", "more and more"],
+)
+def test_a_sample_says_by_how_much_it_may_be_off(lengths: npt.NDArray[np.int64]) -> None:
+    bound = _bind_lengths(lengths.astype(np.int32))
+    truth = int(execute_native(bound, ExecutionOptions(sample_above=None)).issued.sum())
+    errors = []
+    for most in (1 << 21, 1 << 23):
+        sampling = execute_native(bound, ExecutionOptions(sample_above=most)).sampling
+        assert sampling is not None
+        assert sampling.error is not None
+        assert sampling.error > 0.01
+        assert abs(sampling.instructions - truth) < sampling.error * truth
+        errors.append(sampling.error)
+    assert errors[1] < 0.7 * errors[0]
+
+
+def test_blocks_that_all_do_the_same_leave_nothing_open() -> None:
+    bound = _bind("hashed<<<20000, 32>>>(f32[4096], work=20)")
+    sampling = execute_native(bound, ExecutionOptions(sample_above=2_000_000)).sampling
+    assert sampling is not None
+    assert sampling.error == 0.0
 
 
 def test_the_same_blocks_are_chosen_however_many_threads_run_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,8 +154,8 @@ def test_blocks_that_depend_on_each_other_all_run() -> None:
 def test_corners_and_edges_are_strata_of_their_own() -> None:
     strata = split_strata((5, 4, 1), np.arange(20))
     assert sorted(len(stratum) for stratum in strata) == [1, 1, 1, 1, 2, 2, 3, 3, 6]
-    assert sorted(np.concatenate(strata).tolist()) == list(range(20))
-    assert [6, 7, 8, 11, 12, 13] in [stratum.tolist() for stratum in strata]
+    assert sorted(np.concatenate(strata).reshape(-1).tolist()) == list(range(20))
+    assert [6, 7, 8, 11, 12, 13] in [stratum.reshape(-1).tolist() for stratum in strata]
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 256, 1000])

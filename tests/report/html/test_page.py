@@ -16,7 +16,7 @@ from sectorwise.report.html.page import MODULES, bundle, read_asset, render
 from sectorwise.report.html.payload import gather
 from tests.comparison.kernels import analyze_example
 from tests.report.large import INSTRUCTIONS, LAUNCHES, make_large_analysis
-from tests.report.samples import FAULTY, UNKNOWN, make_analysis, make_kernel
+from tests.report.samples import COPYING, FAULTY, UNKNOWN, make_analysis, make_kernel
 
 EVIL = "// </script><script>alert(1)</script> <!-- & <b>\n__global__ void k() {}  // ]]> \u2028 '\"\n"
 
@@ -53,6 +53,18 @@ def test_source_is_text_and_nothing_of_it_is_run() -> None:
     assert "<title>&lt;/title&gt;&lt;b&gt;x.cu" in page
     data = read_data(page)
     assert "\n".join("".join(line[1::2]) for line in data["files"]["sample.cu"]) == EVIL
+
+
+def test_bulk_copies_name_their_place_in_the_code() -> None:
+    (kernel,) = gather(make_analysis(COPYING))["kernels"]
+    code = gather(make_analysis(COPYING))["codes"][kernel["code"]]
+    assert [code[each["at"]][1].split(".")[0] for each in kernel["copies"]] == [
+        "UTMALDG",
+        "UTMALDG",
+        "UBLKPF",
+        "UTMASTG",
+    ]
+    assert [each["sectors"] for each in kernel["copies"]] == [32768, 16384, 0, None]
 
 
 def test_page_loads_nothing() -> None:

@@ -1,5 +1,10 @@
-// C [m, n] = A [m, k] B [k, n] in 16-bit floats; sums are in float.
+// C [m, n] = A [m, k] B [k, n] in 16-bit floats, one or a batch; sums are in float.
 #include "numbers.cuh"
+
+// From one matrix of a batch to the next, in elements; blocks of one of them have the same blockIdx.y.
+struct Apart {
+  int64 a, b, c;
+};
 
 // 16 bytes to shared memory without a register; zeros where they lie outside.
 __device__ void copy_async(uint4* to, const void* from, bool inside) {
@@ -47,7 +52,7 @@ template <typename T, int DOWN, bool A_BY_ROWS, bool B_BY_ROWS>
 __global__ void __launch_bounds__(THREADS, 2)
 matmul_tensor(  // sectorwise: allow SW402, SW502
     const T* __restrict__ a, const T* __restrict__ b, T* __restrict__ c, int m, int n, int k, int64 a_step,
-    int64 b_step, int64 c_row, int64 c_column, int tiles_down, int tiles_across) {
+    int64 b_step, int64 c_row, int64 c_column, int tiles_down, int tiles_across, Apart apart) {
   typedef Tile<A_BY_ROWS ? DOWN : DEPTH, A_BY_ROWS ? DEPTH / 8 : DOWN / 8> Left;
   typedef Tile<B_BY_ROWS ? DEPTH : ACROSS, B_BY_ROWS ? ACROSS / 8 : DEPTH / 8> Right;
   constexpr int LEFT = DOWN * DEPTH / 8, STAGE = LEFT + ACROSS * DEPTH / 8, ROWS = DOWN / 2;
@@ -57,6 +62,7 @@ matmul_tensor(  // sectorwise: allow SW402, SW502
   int row = (8 * band + rest % high) * DOWN, column = rest / high * ACROSS;
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, down = warp / 2 * ROWS, across = warp % 2 * 64;
   float sums[ROWS / 16][8][4] = {};
+  a += blockIdx.y * apart.a, b += blockIdx.y * apart.b, c += blockIdx.y * apart.c;
 
   auto fetch = [&](int stage, int t) {
     if (t < k) {
@@ -137,11 +143,12 @@ matmul_tensor(  // sectorwise: allow SW402, SW502
 template <typename T>
 __global__ void __launch_bounds__(256)
 matmul_any(const T* __restrict__ a, const T* __restrict__ b, T* __restrict__ c, int m, int n, int k, int64 a_row,
-           int64 a_column, int64 b_row, int64 b_column, int64 c_row, int64 c_column, int tiles_across) {
+           int64 a_column, int64 b_row, int64 b_column, int64 c_row, int64 c_column, int tiles_across, Apart apart) {
   __shared__ float left[16][17], right[16][17];
   int x = threadIdx.x % 16, y = threadIdx.x / 16;
   int row = blockIdx.x / tiles_across * 16 + y, column = blockIdx.x % tiles_across * 16 + x;
   float sum = 0;
+  a += blockIdx.y * apart.a, b += blockIdx.y * apart.b, c += blockIdx.y * apart.c;
   for (int t = 0; t < k; t += 16) {
     left[y][x] = row < m && t + x < k ? widen(a[row * a_row + (t + x) * a_column]) : 0.0f;
     right[y][x] = column < n && t + y < k ? widen(b[(t + y) * b_row + column * b_column]) : 0.0f;

@@ -10,9 +10,9 @@ import numpy as np
 from sectorwise.counting.request import Space
 from sectorwise.machine.likeness import find_alike
 from sectorwise.machine.memory import WINDOW_BYTES, stack_bytes
-from sectorwise.machine.native.lookups import place_blocks
 from sectorwise.machine.native.session import collect, run_blocks
 from sectorwise.machine.native.watch import NEVER_GREATEST, NEVER_LEAST, make_extent
+from sectorwise.machine.places import place_blocks
 from sectorwise.machine.tables import Table, read_numbers
 
 if TYPE_CHECKING:

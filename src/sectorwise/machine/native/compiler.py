@@ -59,9 +59,10 @@ def restrict_host(host: Host) -> Host:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Code that is loaded; it lives as long as this object."""
+    """Code that is loaded, with the functions that it exports; it lives as long as this object."""
 
     tracker: Any
+    exports: tuple[str, ...]
 
     def address_of(self, name: str) -> int:
         """Address of an exported function."""
@@ -110,7 +111,7 @@ def load(code: bytes, exports: tuple[str, ...]) -> Library:
     builder = binding.JITLibraryBuilder().add_object_img(code).add_current_process()
     for name in exports:
         builder.export_symbol(name)
-    return Library(builder.link(_linker(), f"sectorwise{_next_number()}"))
+    return Library(builder.link(_linker(), f"sectorwise{_next_number()}"), exports)
 
 
 @lru_cache(maxsize=1)

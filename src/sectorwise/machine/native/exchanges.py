@@ -29,6 +29,10 @@ _FOLDS = {
 }
 
 
+_MOST_BYTES = 16
+"""Of one copy."""
+
+
 def write_exchange_routine(name: str) -> str:
     """The routine of this name."""
     match name.split("."):
@@ -40,6 +44,8 @@ def write_exchange_routine(name: str) -> str:
             return _write_fold(name, operation, int(width)).text()
         case ["leaders"]:
             return _write_leaders().text()
+        case ["winners", width]:
+            return _write_winners(name, int(width)).text()
         case ["copy" | "copy_touch", width]:
             return _write_copy(name, int(width)).text()
         case ["matrix", operation, matrices]:
@@ -96,7 +102,7 @@ def _write_resolve(name: str, space: str, width: int) -> Code:
         case "global":
             _resolve_global(code, width)
         case _:
-            _resolve_generic(code, width)
+            _resolve_generic(code, width, inside=space == "inside")
     code.give("%mask")
     return code
 
@@ -126,20 +132,32 @@ def _resolve_global(code: Code, width: int) -> None:
         code.store("i64", host, code.at(code.at("%ctx", CONTEXT["others"]), lane, "i64"))
 
 
-def _resolve_generic(code: Code, width: int) -> None:
-    """All lanes must be in one space; what is not gives up."""
+def _resolve_generic(code: Code, width: int, *, inside: bool) -> None:
+    """Lanes in shared memory, then those in global memory; with `inside` whoever has the latter is not for us."""
     kept = code.load(LONGS, "%ctx", CONTEXT["addresses"], 64)
     window = spread(code, "i64", code.load("i64", "%ctx", CONTEXT["shared_window"]))
     offsets = code.value(f"sub {LONGS} {kept}, {window}")
     near = code.value(f"icmp ult {LONGS} {offsets}, splat (i64 {WINDOW_BYTES})")
     own = code.value(f"and i32 {code.value(f'bitcast <{LANES} x i1> {near} to i32')}, %mask")
-    with code.when(code.value(f"icmp eq i32 {own}, 0")):
-        code.give(code.call("i32", f"resolve.global.{width}", ARGUMENTS))
-    _give_up_when(code, code.value(f"icmp ne i32 {own}, %mask"))
-    short = code.value(f"trunc {LONGS} {offsets} to {VECTOR}")
-    code.store(VECTOR, short, "%ctx", CONTEXT["addresses"], 64)
-    site = code.at("%site", SITE_BYTES)
-    code.call("i32", f"resolve.shared.{width}", f"ptr %ctx, ptr {site}, i32 %mask")
+    rest = code.value(f"xor i32 {own}, %mask")
+    far = code.value(f"icmp ne i32 {rest}, 0")
+    if inside:
+        with code.when(far):
+            code.run("miss", "ptr %ctx")
+            code.give(0)
+    with code.when(code.value(f"icmp ne i32 {own}, 0")):
+        short = code.value(f"trunc {LONGS} {offsets} to {VECTOR}")
+        code.store(VECTOR, short, "%ctx", CONTEXT["addresses"], 64)
+        site = code.at("%site", SITE_BYTES)
+        found = code.call("i32", f"resolve.shared.{width}", f"ptr %ctx, ptr {site}, i32 {own}")
+        with code.when(code.value(f"icmp eq i32 {found}, 0")):
+            code.give(0)
+        code.store(LONGS, kept, "%ctx", CONTEXT["addresses"], 64)
+    if not inside:
+        with code.when(far):
+            found = code.call("i32", f"resolve.global.{width}", f"ptr %ctx, ptr %site, i32 {rest}")
+            with code.when(code.value(f"icmp eq i32 {found}, 0")):
+                code.give(0)
 
 
 def _write_fold(name: str, operation: str, width: int) -> Code:
@@ -188,6 +206,30 @@ def _write_leaders() -> Code:
     return code
 
 
+def _write_winners(name: str, width: int) -> Code:
+    """The lowest of the pending lanes in each bank of shared memory, where `others` says that they are.
+
+    Banks are 32 of 4 bytes for a warp, 16 of 8 for each half warp.
+    """
+    code = Code(name, "i32", "ptr %ctx, i32 %pending")
+    banks = 128 // width
+    shared = code.value(f"ptrtoint ptr {code.load('ptr', '%ctx', CONTEXT['shared'])} to i64")
+    taken, found = code.variable("i32", 0), code.variable("i32", 0)
+    with code.lanes("%pending") as lane:
+        offset = code.value(f"sub i64 {first_of(code, 'i64', 'others', lane)}, {shared}")
+        bank = code.value(f"and i64 {code.value(f'udiv i64 {offset}, {width}')}, {banks - 1}")
+        part = code.value(f"and i64 {lane}, {LANES - banks}")
+        place = code.value(f"trunc i64 {code.value(f'or i64 {bank}, {part}')} to i32")
+        bit, before = code.value(f"shl i32 1, {place}"), code.load("i32", taken)
+        code.store("i32", code.value(f"or i32 {before}, {bit}"), taken)
+        free = code.value(f"icmp eq i32 {code.value(f'and i32 {before}, {bit}')}, 0")
+        with code.when(free):
+            own = code.value(f"shl i32 1, {code.value(f'trunc i64 {lane} to i32')}")
+            code.store("i32", code.value(f"or i32 {code.load('i32', found)}, {own}"), found)
+    code.give(code.load("i32", found))
+    return code
+
+
 def _write_copy(name: str, width: int) -> Code:
     """cp.async, done at once: `addresses` are the sources, `others` the destinations, `sizes` what is read of each."""
     code = Code(name, "void", f"{ARGUMENTS}, i32 %issued")
@@ -210,14 +252,23 @@ def _write_copy(name: str, width: int) -> Code:
             source = first_of(code, "i64", "addresses", lane)
             flag = 0 if touches else LOADED
             host = code.call("i64", f"place.global.{width}", f"ptr %ctx, ptr %site, i64 {source}, i32 {flag}")
-            part = code.value(f"icmp ne i32 {size}, {width}")
-            _give_up_when(code, code.value(f"or i1 {part}, {code.value(f'icmp eq i64 {host}, 0')}"))
+            _give_up_when(code, code.value(f"icmp eq i64 {host}, 0"))
             if not touches:
-                code.store(block, code.load(block, code.value(f"inttoptr i64 {host} to ptr"), align=4), content)
+                # All of it is read, and what lies behind the size is made zero.
+                whole = code.load(f"i{8 * width}", code.value(f"inttoptr i64 {host} to ptr"), align=4)
+                kept = code.value(f"call i32 @llvm.umin.i32(i32 {size}, i32 {width})")
+                left = code.value(f"zext i32 {code.value(f'sub i32 {8 * width}, {_in_bits(code, kept)}')} to i128")
+                mask = code.value(f"lshr i128 {(1 << 8 * width) - 1}, {left}")
+                narrow = mask if width == _MOST_BYTES else code.value(f"trunc i128 {mask} to i{8 * width}")
+                code.store(f"i{8 * width}", code.value(f"and i{8 * width} {whole}, {narrow}"), content, 0, 4)
         if not touches:
             code.store(block, code.load(block, content), code.at(shared, target), align=4)
     code.give()
     return code
+
+
+def _in_bits(code: Code, size: str) -> str:
+    return code.value(f"shl i32 {size}, 3")
 
 
 def _write_matrix(name: str, operation: str, matrices: int) -> Code:

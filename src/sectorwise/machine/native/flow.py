@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import TRUE_PREDICATE, Constant, Predicate, Register, Target
+from sectorwise.counting.request import Space
 from sectorwise.machine.native.trace import Marks, trace_step
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.program import BasicBlock, Program, block_at
@@ -24,13 +25,17 @@ _SEES_OTHERS = frozenset({"SHFL", "LDSM", "MOVM"})
 class Flow:
     """All basic blocks that can be reached, by their first instruction; where each may lead; what instructions do.
 
-    Where a block in `dead_ends` leads is not known: whoever comes there gives up.
+    Where a block in `dead_ends` leads is not known: whoever comes there gives up. `in_step` says that the warps of a
+    block of threads run each of these in turn, those at the lowest place first; accesses in `racing` show in which
+    order they run.
     """
 
     blocks: dict[int, BasicBlock]
     leads: dict[int, tuple[int, ...]]
     marks: dict[int, Marks]
     dead_ends: frozenset[int]
+    in_step: bool = False
+    racing: frozenset[int] = frozenset()
 
     def step_at(self, index: int) -> Step:
         """The instruction with an index."""
@@ -81,6 +86,24 @@ def find_flow(program: Program) -> Flow:
         for step in steps_of(block):
             marks[step.instruction.index] = trace_step(step)
     return Flow(blocks, leads, marks, frozenset(dead_ends))
+
+
+def split_at_accesses(flow: Flow) -> Flow:
+    """The same with a basic block for each access to memory that lanes of several warps may reach."""
+    blocks: dict[int, BasicBlock] = {}
+    leads: dict[int, tuple[int, ...]] = {}
+    dead_ends: set[int] = set()
+    for start, block in flow.blocks.items():
+        accesses = [step for step in block.steps if step.access is not None and step.access.space is not Space.LOCAL]
+        cuts = sorted({start, *(step.instruction.index for step in accesses)})
+        for first, stop in zip(cuts, [*cuts[1:], block.stop], strict=True):
+            steps = tuple(step for step in block.steps if first <= step.instruction.index < stop)
+            is_last = stop == block.stop
+            blocks[first] = BasicBlock(first, stop, steps, block.terminator if is_last else None)
+            leads[first] = flow.leads[start] if is_last else (stop,)
+        if start in flow.dead_ends:
+            dead_ends.add(cuts[-1])
+    return Flow(blocks, leads, flow.marks, frozenset(dead_ends))
 
 
 def sees_others(step: Step) -> bool:

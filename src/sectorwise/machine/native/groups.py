@@ -22,6 +22,7 @@ from sectorwise.machine.native.layout import (
     WARP_BYTES,
 )
 from sectorwise.machine.native.votes import close_vote, write_vote_routine
+from sectorwise.machine.scheduler import QUANTUM
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +33,8 @@ def write_group_routine(name: str) -> str:
     match name:
         case "choose":
             return _write_choose().text()
+        case "lowest":
+            return _write_lowest().text()
         case "remove":
             return _write_remove().text()
         case "append":
@@ -93,8 +96,29 @@ def _write_choose() -> Code:
     with code.when(code.value(f"icmp slt i64 {chosen}, 0")):
         code.give(-1)
     code.store("i32", code.value(f"trunc i64 {chosen} to i32"), warp, WARP["current"])
+    code.store("i32", code.load("i32", warp, WARP["round"]), _group(code, warp, chosen), GROUP["round"])
     code.store("i32", code.load("i32", second), "%ctx", CONTEXT["next_pc"])
     code.store("i32", code.load("i32", _group(code, warp, chosen), GROUP["mask"]), "%ctx", CONTEXT["mask"])
+    code.give(code.load("i32", lowest))
+    return code
+
+
+def _write_lowest() -> Code:
+    """The lowest place of a warp's groups that can run, which it counts; ends the run where one has waited too long."""
+    code = Code("lowest", "i32", "ptr %ctx, ptr %warp, i32 %round")
+    code.store("i32", "%round", "%warp", WARP["round"])
+    code.run("meet", "ptr %warp")
+    lowest = code.variable("i32", NOWHERE)
+    with code.count(_count(code, "%warp")) as number:
+        group = _group(code, "%warp", number)
+        with code.when(code.value(f"icmp eq i32 {code.load('i32', group, GROUP['state'])}, {RUNS}")):
+            code.bump("i32", "%ctx", 1, CONTEXT["running"])
+            place, least = code.load("i32", group, GROUP["pc"]), code.load("i32", lowest)
+            code.store("i32", code.value(f"call i32 @llvm.smin.i32(i32 {least}, i32 {place})"), lowest)
+            waited = code.value(f"sub i32 %round, {code.load('i32', group, GROUP['round'])}")
+            with code.when(code.value(f"icmp sgt i32 {waited}, {QUANTUM}")):
+                # The reference engine would let it run before those at lower places.
+                code.run("miss", "ptr %ctx")
     code.give(code.load("i32", lowest))
     return code
 
@@ -125,6 +149,7 @@ def _write_append() -> Code:
     code.store("i32", "%mask", group, GROUP["mask"])
     code.store("i32", "%pc", group, GROUP["pc"])
     code.store("i32", RUNS, group, GROUP["state"])
+    code.store("i32", code.load("i32", "%warp", WARP["round"]), group, GROUP["round"])
     code.bump("i32", "%warp", 1, WARP["count"])
     code.give()
     return code

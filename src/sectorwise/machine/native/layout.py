@@ -80,6 +80,7 @@ CONTEXT, CONTEXT_BYTES = _place(
     ("grid_y", 8, 8),
     ("local_warp_bytes", 8, 8),
     ("unsettled", 8, 8),
+    ("running", 4, 4),
     ("watches", 8, 8),
     ("shared_map", 8, 8),
     ("shared_map_bytes", 8, 8),
@@ -90,8 +91,9 @@ CONTEXT, CONTEXT_BYTES = _place(
 
 # A warp: lanes that have not exited, its groups in order, and the one that runs; what came of the last vote.
 GROUP_BYTES = 32
-GROUP = {"mask": 0, "pc": 4, "state": 8, "key": 12, "awaited": 16}
-WARP = {"live": 0, "count": 4, "current": 8, "steps": 16, "vote": 24, "groups": 64}
+# `round` counts turns of warps that run in step: a group's is that in which it ran last.
+GROUP = {"mask": 0, "pc": 4, "state": 8, "key": 12, "awaited": 16, "round": 20}
+WARP = {"live": 0, "count": 4, "current": 8, "steps": 16, "vote": 24, "round": 28, "groups": 64}
 WARP_BYTES = 64 + GROUP_BYTES * (LANES + 1) + 32
 
 RUNS, MEETS, BARRIER = 0, 1, 2
@@ -124,7 +126,7 @@ RECENT_BITS = 6
 # `reach` points to a byte for each buffer, zero for those that it was thought not to reach. `met` is what it met that
 # CUDA leaves undefined (`encounters`); `first_*` are the warp and the addresses of the first request of all. `sum_*`
 # (`sum_cost`: sectors or passes) are of patterns that were counted where they stand: those that waste no more than
-# `most_excess`.
+# `most_excess`. `strange` is how many requests have come in a row that were like none that is remembered.
 SITE = {
     "allocation": 0,
     "number": 8,
@@ -140,14 +142,16 @@ SITE = {
     "sum_lines": 72,
     "sum_lanes": 80,
     "sum_requests": 88,
+    "strange": 96,
     "first_addresses": 128,
     "recent": 128 + LONG_ROW,
     "patterns": 128 + LONG_ROW + (4 << RECENT_BITS),
 }
 SITE_BYTES = SITE["patterns"] + (COPY_PATTERN_BYTES << PATTERN_BITS)
 
-# Kinds of patterns: each lane for itself; all lanes one after the other; one address for all active lanes.
-SCATTERED, CONSECUTIVE, ONE_PLACE = 0, 1, 2
+# Kinds of patterns: each lane for itself; all lanes one after the other; one address for all active lanes; the active
+# lanes at the places that they have among all lanes one after the other.
+SCATTERED, CONSECUTIVE, ONE_PLACE, IN_PLACE = 0, 1, 2, 3
 
 # Columns (i64) of the logs: site, how often, mask, place in the period, 32 differences; a copy has also its
 # destination's place, 32 differences and 32 sizes, and the lanes that issue it.
@@ -156,6 +160,6 @@ WIDE_COLUMNS = LOG_COLUMNS + 2 + 2 * LANES
 LOG_ROWS = 1 << 14
 
 # Why machine code gives control back.
-WAITS, OUT_OF_FUEL, GAVE_UP, STRAYED = 0, 1, 2, 3
+WAITS, OUT_OF_FUEL, GAVE_UP, STRAYED, MISSED = 0, 1, 2, 3, 4
 
 NOWHERE = 0x7FFFFFFF

@@ -13,6 +13,7 @@ from sectorwise.launch.contents import materialise, needs_whole
 from sectorwise.launch.dtypes import ELEMENT_TYPES
 from sectorwise.machine.likeness import Likeness
 from sectorwise.machine.native.trace import BLOCK_SPECIALS, LANE_SPECIALS, VECTOR_SPECIALS
+from sectorwise.machine.places import place_blocks
 from sectorwise.machine.special import special_registers
 from sectorwise.machine.tables import MOST_BLOCKS, extend, read_table, tabulate
 
@@ -71,7 +72,7 @@ def _read_words(allocation: Allocation, start: int, stop: int) -> npt.NDArray[np
 def know_specials(bound: BoundLaunch) -> dict[str, Likeness]:
     """Special registers that are one number for the launch, or one for the block."""
     known: dict[str, Likeness] = {}
-    for name, value in special_registers(bound, 0, 1).items():
+    for name, value in special_registers(bound, np.arange(1)).items():
         if name not in BLOCK_SPECIALS and name not in LANE_SPECIALS and name not in VECTOR_SPECIALS:
             known[name] = Likeness(known=int(np.asarray(value)[0, 0]))
     if bound.launch.blocks_total <= MOST_BLOCKS:
@@ -79,9 +80,3 @@ def know_specials(bound: BoundLaunch) -> dict[str, Likeness]:
         for axis, name in enumerate(BLOCK_SPECIALS):
             known[name] = Likeness(table=tabulate(name, places[:, axis : axis + 1]))
     return known
-
-
-def place_blocks(grid: tuple[int, int, int], blocks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Coordinates [n, 3] of linear block numbers."""
-    x, y, _ = grid
-    return np.stack([blocks % x, blocks // x % y, blocks // (x * y)], axis=1)

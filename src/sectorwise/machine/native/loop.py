@@ -8,6 +8,7 @@ from sectorwise.machine.native.layout import (
     CONTEXT,
     GAVE_UP,
     GROUP,
+    NOWHERE,
     OUT_OF_FUEL,
     RUNS,
     VOTE_BYTES,
@@ -23,8 +24,10 @@ SLICE = 1 << 20
 ENTRY = "blocks"
 
 
-def write_loop() -> Code:
+def write_loop(*, in_step: bool = False) -> Code:
     """Runs the first `count` of the context's blocks, and says how long each was: the instructions of its warps.
+
+    With `in_step` those of its warps that are at the lowest place run one basic block in turn, then again.
 
     Gives how many have run; where it stopped before the last, `stop` in the context says why.
     """
@@ -32,7 +35,7 @@ def write_loop() -> Code:
     with code.count("%count") as place:
         block = code.load("i64", code.at(code.load("ptr", "%ctx", CONTEXT["block_numbers"]), place, "i64"))
         _open_block(code, block)
-        _run_block(code, place)
+        (_run_in_step if in_step else _run_block)(code, place)
         length = code.variable("i64", 0)
         code.store("i64", 0, length)
         with code.count(_warp_count(code)) as number:
@@ -81,10 +84,12 @@ def _open_block(code: Code, block: str) -> None:
         code.store("i32", 1, warp, WARP["count"])
         code.store("i64", 0, warp, WARP["steps"])
         code.store("i32", 0, warp, WARP["vote"])
+        code.store("i32", 0, warp, WARP["round"])
         group = code.at(warp, WARP["groups"])
         code.store("i32", mask, group, GROUP["mask"])
         code.store("i32", 0, group, GROUP["pc"])
         code.store("i32", RUNS, group, GROUP["state"])
+        code.store("i32", 0, group, GROUP["round"])
         code.run("clear", f"ptr {_state(code, number)}")
 
 
@@ -111,6 +116,57 @@ def _run_block(code: Code, place: str) -> None:
         with code.when(code.value(f"and i1 {idle}, {stuck}")):
             code.store("i32", GAVE_UP, "%ctx", CONTEXT["stop"])
             code.give(place)
+
+
+def _run_in_step(code: Code, place: str) -> None:
+    """Those warps that are at the lowest place run one basic block each, until all have exited.
+
+    Where nobody can go on, block barriers are let go. A round is what the reference engine calls a frame, or less: it
+    ends where groups part, meet or wait, and at jumps backwards.
+    """
+    names = ("least", "before", "running", "round", "alive")
+    least, before, running, now, alive = (code.variable("i32", 0) for _ in names)
+    for variable in (before, running, now):
+        code.store("i32", 0, variable)
+    with code.loop() as behind:
+        code.store("i32", NOWHERE, least)
+        code.store("i32", 0, alive)
+        code.store("i32", 0, "%ctx", CONTEXT["running"])
+        with code.count(_warp_count(code)) as number:
+            low = _lowest(code, _warp(code, number), now)
+            known = code.load("i32", least)
+            code.store("i32", code.value(f"call i32 @llvm.smin.i32(i32 {known}, i32 {low})"), least)
+            live = code.load("i32", _warp(code, number), WARP["live"])
+            code.store("i32", code.value(f"or i32 {code.load('i32', alive)}, {live}"), alive)
+        code.leave(behind, code.value(f"icmp eq i32 {code.load('i32', alive)}, 0"))
+        nobody = code.value(f"icmp eq i32 {code.load('i32', least)}, {NOWHERE}")
+        with code.when(nobody):
+            stuck = code.value(f"icmp eq i32 {code.call('i32', 'release', 'ptr %ctx')}, 0")
+            with code.when(stuck):
+                code.store("i32", GAVE_UP, "%ctx", CONTEXT["stop"])
+                code.give(place)
+        with code.when(code.value(f"xor i1 {nobody}, true")):
+            _begin_round(code, (least, before, running, now))
+            with code.count(_warp_count(code)) as number:
+                low = _lowest(code, _warp(code, number), now)
+                with code.when(code.value(f"icmp eq i32 {low}, {code.load('i32', least)}")):
+                    _run_warp(code, place, number)
+
+
+def _begin_round(code: Code, variables: tuple[str, str, str, str]) -> None:
+    """Counts a round, unless the same groups go on to a higher place."""
+    least, before, running, now = variables
+    place, count = code.load("i32", least), code.load("i32", "%ctx", CONTEXT["running"])
+    back = code.value(f"icmp sle i32 {place}, {code.load('i32', before)}")
+    others = code.value(f"icmp ne i32 {count}, {code.load('i32', running)}")
+    new = code.value(f"zext i1 {code.value(f'or i1 {back}, {others}')} to i32")
+    code.store("i32", place, before)
+    code.store("i32", count, running)
+    code.bump("i32", now, new)
+
+
+def _lowest(code: Code, warp: str, now: str) -> str:
+    return code.call("i32", "lowest", f"ptr %ctx, ptr {warp}, i32 {code.load('i32', now)}")
 
 
 def _run_warp(code: Code, place: str, number: str) -> str:

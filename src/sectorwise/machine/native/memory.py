@@ -11,11 +11,11 @@ from sectorwise.machine.native.layout import (
     ALLOCATION,
     ALLOCATION_BYTES,
     CHUNK_BITS,
-    CONSECUTIVE,
     CONTEXT,
     GAVE_UP,
     LANES,
     LOADED,
+    MISSED,
     ONE_PLACE,
     PATTERN,
     SITE,
@@ -29,6 +29,7 @@ from sectorwise.machine.native.moves import (
     MOVES,
     VECTOR,
     data_row,
+    list_simple_moves,
     move_lane,
     note_lost,
     words_of,
@@ -57,8 +58,8 @@ def write_memory_routine(name: str) -> str:
             return write_written_routine(name)
         case ["watch"]:
             return _write_watch().text()
-        case ["give_up"]:
-            return _write_give_up().text()
+        case ["give_up"] | ["miss"]:
+            return _write_end(name, GAVE_UP if name == "give_up" else MISSED).text()
         case _:
             raise AssertionError(name)
 
@@ -78,9 +79,9 @@ def _write_watch() -> Code:
     return code
 
 
-def _write_give_up() -> Code:
-    code = Code("give_up", "void", "ptr %ctx")
-    _stop(code, GAVE_UP)
+def _write_end(name: str, why: int) -> Code:
+    code = Code(name, "void", "ptr %ctx")
+    _stop(code, why)
     code.give()
     return code
 
@@ -222,7 +223,7 @@ def _write_global(name: str, operation: str, width: int) -> Code:
     offsets = code.value(f"sub {LONGS} {addresses}, {spread(code, 'i64', base)}")
     bad = _outside(code, offsets, size, width)
     code.leave(slow, code.value(f"icmp ne i32 {bad}, 0"))
-    MOVES[operation][2](code, code.value(f"add {LONGS} {offsets}, {spread(code, 'i64', host)}"), width)
+    MOVES[operation][-1](code, code.value(f"add {LONGS} {offsets}, {spread(code, 'i64', host)}"), width)
     code.give()
     code.label(slow)
     code.run(f"lanes.{operation}.{width}", ARGUMENTS)
@@ -233,8 +234,7 @@ def _write_global(name: str, operation: str, width: int) -> Code:
 def _simple_patterns(code: Code, operation: str, width: int, where: tuple[str, str, str, str, str]) -> None:
     """Does the access at once, and returns, where lanes are consecutive or at one place, aligned and inside."""
     kind, aligned, place, offset, size = where
-    block, one, _ = MOVES[operation]
-    for wanted, reach, move in ((CONSECUTIVE, LANES * width, block), (ONE_PLACE, width, one)):
+    for wanted, reach, move in list_simple_moves(code, operation, width):
         fits = code.value(f"icmp ule i64 {code.value(f'add i64 {offset}, {reach}')}, {size}")
         so = code.value(f"icmp eq i32 {kind}, {wanted}")
         with code.when(code.value(f"and i1 {code.value(f'and i1 {so}, {fits}')}, {aligned}")):
@@ -296,7 +296,7 @@ def _write_shared(name: str, operation: str, width: int) -> Code:
         code.run("give_up", "ptr %ctx")
         code.give()
     start = spread(code, "i64", code.value(f"ptrtoint ptr {host} to i64"))
-    MOVES[operation][2](code, code.value(f"add {LONGS} {offsets}, {start}"), width)
+    MOVES[operation][-1](code, code.value(f"add {LONGS} {offsets}, {start}"), width)
     code.give()
     return code
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sectorwise.machine.encounters import COLLIDED
-from sectorwise.machine.native.layout import CONTEXT, LANES, SITE, WORD_ROW
+from sectorwise.machine.native.layout import CONSECUTIVE, CONTEXT, IN_PLACE, LANES, ONE_PLACE, SITE, WORD_ROW
 from sectorwise.machine.native.requests import booleans, first_of, spread
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from sectorwise.machine.native.code import Code
+
+    Move = Callable[[Code, str, int], None]
 
 VECTOR = f"<{LANES} x i32>"
 LONGS = f"<{LANES} x i64>"
 POINTERS = f"<{LANES} x ptr>"
 GATHER = f"call {VECTOR} @llvm.masked.gather.v32i32.v32p0"
 SCATTER = "call void @llvm.masked.scatter.v32i32.v32p0"
+_WORD_BYTES = 4
 
 
 def words_of(width: int) -> int:
@@ -90,6 +95,28 @@ def _write_one(code: Code, host: str, width: int) -> None:
             code.store("i32", value, host, 4 * word, 4)
         kept = spread(code, "i32", value)
         _note_collision(code, code.value(f"icmp ne {VECTOR} {_stored(code, word, width)}, {kept}"))
+
+
+def _place_of_lane_zero(code: Code, host: str) -> str:
+    """Where lane 0 would access a word, if the first active lane does so at `host`."""
+    lane = code.value(f"zext i32 {code.value('call i32 @llvm.cttz.i32(i32 %mask, i1 true)')} to i64")
+    return code.at(host, code.value(f"sub i64 0, {lane}"), "i32")
+
+
+def _read_in_place(code: Code, host: str, width: int) -> None:
+    """The active lanes' words, each at its place among 32 that are consecutive."""
+    del width
+    place, inside = _place_of_lane_zero(code, host), booleans(code, "%mask")
+    arguments = f"ptr {place}, i32 4, <{LANES} x i1> {inside}, {VECTOR} zeroinitializer"
+    code.store(VECTOR, code.value(f"call {VECTOR} @llvm.masked.load.v32i32.p0({arguments})"), data_row(code, 0))
+
+
+def _write_in_place(code: Code, host: str, width: int) -> None:
+    """The active lanes' words, each to its place among 32 that are consecutive."""
+    del width
+    place, inside = _place_of_lane_zero(code, host), booleans(code, "%mask")
+    value = code.load(VECTOR, data_row(code, 0))
+    code.do(f"call void @llvm.masked.store.v32i32.p0({VECTOR} {value}, ptr {place}, i32 4, <{LANES} x i1> {inside})")
 
 
 def _stored(code: Code, word: int, width: int) -> str:
@@ -184,7 +211,18 @@ def _move_nothing(code: Code, host: str, width: int) -> None:
 
 
 MOVES = {
-    "load": (_read_block, _read_one, _gather),
-    "store": (_write_block, _write_one, _scatter),
-    "touch": (_move_nothing, _move_nothing, _move_nothing),
+    "load": (_read_block, _read_one, _read_in_place, _gather),
+    "store": (_write_block, _write_one, _write_in_place, _scatter),
+    "touch": (_move_nothing, _move_nothing, _move_nothing, _move_nothing),
 }
+
+
+def list_simple_moves(code: Code, operation: str, width: int) -> Iterator[tuple[int, int | str, Move]]:
+    """Kinds of patterns that are moved at once, the bytes that they reach from the first active lane on, the move."""
+    block, one, in_place, _ = MOVES[operation]
+    yield CONSECUTIVE, LANES * width, block
+    yield ONE_PLACE, width, one
+    if width == _WORD_BYTES or operation == "touch":
+        before, behind = (code.value(f"call i32 @llvm.{count}.i32(i32 %mask, i1 true)") for count in ("cttz", "ctlz"))
+        lanes = code.value(f"sub i32 {LANES}, {code.value(f'add i32 {before}, {behind}')}")
+        yield IN_PLACE, code.value(f"mul i64 {code.value(f'zext i32 {lanes} to i64')}, {width}"), in_place

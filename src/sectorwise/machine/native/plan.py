@@ -9,15 +9,17 @@ import numpy as np
 
 from sectorwise.counting.request import Operation, Space
 from sectorwise.errors import StepLimitError
+from sectorwise.machine.counted import Counted, add_counted
 from sectorwise.machine.native.compiler import build, load
-from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL, STRAYED
+from sectorwise.machine.native.layout import CONTEXT, MISSED, OUT_OF_FUEL, STRAYED
 from sectorwise.machine.native.lazy import Buffers
 from sectorwise.machine.native.loop import ENTRY, write_loop
 from sectorwise.machine.native.routines import find_routines
+from sectorwise.machine.native.sectors import SWEEPS, write_sweep
 from sectorwise.machine.native.session import collect, measure_session, open_session
 from sectorwise.machine.native.threads import count_threads, run_shares, split_blocks
 from sectorwise.machine.native.translate import translate
-from sectorwise.machine.native.unsupported import StrayedError, UnsupportedError
+from sectorwise.machine.native.unsupported import OccurredError, StrayedError, UnsupportedError
 from sectorwise.machine.site_sums import merge_counter
 from sectorwise.machine.sites import SiteCounter
 
@@ -57,14 +59,6 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """What some blocks did: counters of memory sites, and of each basic block warps and lanes, `[basic blocks, 2]`."""
-
-    counters: dict[int, SiteCounter]
-    issued: npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True, slots=True)
 class Crew:
     """Sessions that share the blocks of a launch."""
 
@@ -78,14 +72,17 @@ def build_code(tally: Tally, plan: Plan, alike: Alike | None) -> tuple[Translati
     """Machine code; with `alike` it also watches what blocks have in common."""
     banks = {bank: len(content) for bank, content in tally.bound.banks.items()}
     translation = translate(plan.program, plan.flow, banks, plan.relevant, alike)
-    return translation, load(build(make_module(translation), plan.host, plan.host.level), (ENTRY,))
+    text = make_module(translation)
+    exports = (ENTRY, *(name for name in SWEEPS if f"@{name}(" in text))
+    return translation, load(build(text, plan.host, plan.host.level), exports)
 
 
 def make_module(translation: Translation) -> str:
     """The text of a whole module: the kernel, the loop over blocks, and the routines that these need."""
-    loop = write_loop()
+    loop = write_loop(in_step=translation.in_step)
     needed = translation.needed | loop.emitter.needed
-    return "\n".join([find_routines(needed), translation.text, loop.text()])
+    routines = find_routines(needed)
+    return "\n".join([routines, write_sweep(routines), translation.text, loop.text()])
 
 
 def open_counters(plan: Plan, translation: Translation) -> dict[int, SiteCounter]:
@@ -148,13 +145,6 @@ def count_blocks(crew: Crew, blocks: Blocks, report: Callable[[int], None] | Non
     return counted
 
 
-def add_counted(total: Counted, more: Counted) -> None:
-    """Adds what other blocks did."""
-    total.issued[:] += more.issued
-    for index, counter in more.counters.items():
-        merge_counter(total.counters[index], counter)
-
-
 def enter_counted(tally: Tally, translation: Translation, counted: Counted) -> None:
     """Adds what blocks did to what the launch did: issues of basic blocks to each of their instructions."""
     for (warps, lanes), block in zip(counted.issued.tolist(), translation.blocks.values(), strict=True):
@@ -185,8 +175,10 @@ def check_stop(tally: Tally, session: Session, stop: int) -> None:
         raise StepLimitError(_describe_endless(tally, session.context.get(CONTEXT["stop_pc"], "i")))
     if stop == STRAYED:
         raise StrayedError("an address reaches another buffer than the pointers that it was made from")
+    if stop == MISSED:
+        raise UnsupportedError("the launch comes to what the reference engine alone does")
     if stop:
-        raise UnsupportedError("something happened that the reference engine describes")
+        raise OccurredError("something happened that the reference engine describes")
 
 
 def _describe_endless(tally: Tally, place: int) -> str:

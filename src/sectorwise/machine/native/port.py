@@ -14,7 +14,7 @@ from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.native.layout import CONTEXT, SITE_BYTES, WORD_ROW
 from sectorwise.machine.native.specials import read_special
 from sectorwise.machine.native.unsupported import UnsupportedError, require_plain
-from sectorwise.machine.native.updates import choose_fold, update_in_rounds
+from sectorwise.machine.native.updates import choose_fold, name_resolver, update_one_by_one
 from sectorwise.machine.native.values import LANES, Kind, Operand
 from sectorwise.machine.native.watch import likeness_of, tabulate_words
 from sectorwise.machine.native.writer import VECTOR, Writer
@@ -58,6 +58,7 @@ class LlvmPort:
     sites: dict[int, int]
     banks: dict[int, int]
     tracked: frozenset[Space] = frozenset()
+    racing: frozenset[int] = frozenset()
     sized: set[int] = field(default_factory=set)
     group: str = ""
     guard: Operand | None = None
@@ -283,17 +284,17 @@ class LlvmPort:
         if not self.computes:
             self._touch(access, address)
             return [self.algebra.word(0)] * words
-        if size not in (4, 8) or "SPIN" in access.modifiers:
+        if size not in (4, 8):
             raise UnsupportedError("an atomic of this form")
         self._watch(address, access, self.active_mask())
         self._place("addresses", address, wide=access.space is not Space.SHARED)
         self._note_written(access)
-        resolve = self.writer.emitter.require(f"resolve.{access.space}.{size}")
+        resolve = self.writer.emitter.require(name_resolver(self.step, access, size, self.racing))
         arguments = f"ptr %ctx, ptr {self._site()}, i32 {self.active_mask()}"
         pending = self.writer.emitter.result(f"call i32 {resolve}({arguments})")
         fold = choose_fold(access.modifiers, signed_bits=8 * size)
         if fold is None:
-            return update_in_rounds(self, update, words, pending)
+            return update_one_by_one(self, access.modifiers, update, words, pending)
         operation, identity = fold
         neutral = self.algebra.word(identity) if size == 4 else self.algebra.long(identity)
         operand = update(self.algebra, neutral)

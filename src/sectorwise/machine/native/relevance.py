@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sectorwise.counting.request import Operation
-from sectorwise.machine.registers import BARRIER
+from sectorwise.machine.registers import BARRIER, PREDICATE
 
 if TYPE_CHECKING:
     from sectorwise.machine.native.flow import Flow
@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 Guard = tuple[int, bool]
 """A predicate's slot, and whether it is negated."""
 
-Need = tuple[int, Guard | None]
-"""A slot whose value matters, everywhere or where a guard holds."""
+Needs = dict[int, frozenset[Guard | None]]
+"""Slots whose values matter, each with the guards under which they do; with None they do everywhere."""
+
+_EVERYWHERE: frozenset[Guard | None] = frozenset({None})
 
 
 def guard_of(step: Step) -> Guard | None:
@@ -34,15 +36,16 @@ def find_relevant(flow: Flow, reach: Reach) -> set[int]:
     relevant: set[int] = set()
     parts: set[Part] = set()
     while True:
-        before = (len(relevant), len(parts))
+        before = len(parts)
         _search(flow, reach, relevant, parts)
-        if (len(relevant), len(parts)) == before:
+        # What matters hangs on what is loaded from; where that is all known from the start, nothing more comes of it.
+        if len(parts) == before:
             return relevant
 
 
 def _search(flow: Flow, reach: Reach, relevant: set[int], parts: set[Part]) -> None:
     """Backwards along the flow graph, to a fixed point."""
-    begins: dict[int, set[Need]] = {start: set() for start in flow.blocks}
+    begins: dict[int, Needs] = {start: {} for start in flow.blocks}
     before: dict[int, list[int]] = {start: [] for start in flow.blocks}
     for start, successors in flow.leads.items():
         for successor in successors:
@@ -51,45 +54,69 @@ def _search(flow: Flow, reach: Reach, relevant: set[int], parts: set[Part]) -> N
     while waiting:
         start = waiting.pop()
         block = flow.blocks[start]
-        needs: set[Need] = set().union(*(begins[successor] for successor in flow.leads[start]))
+        needs: Needs = {}
+        for successor in flow.leads[start]:
+            _join(needs, begins[successor])
         if block.terminator is not None:
-            needs |= {(slot, None) for slot in flow.marks[block.terminator.instruction.index].reads}
+            for slot in flow.marks[block.terminator.instruction.index].reads:
+                _need(needs, slot, None)
         for step in reversed(block.steps):
             index = step.instruction.index
             is_read = not parts.isdisjoint(reach.stored(index))
             if _pass(step, flow.marks[index], needs, relevant, is_read=is_read):
                 parts |= reach.loaded(index)
-        if not needs <= begins[start]:
-            begins[start] |= needs
+        if _join(begins[start], needs):
             waiting.extend(before[start])
 
 
-def _pass(step: Step, marks: Marks, needs: set[Need], relevant: set[int], *, is_read: bool) -> bool:
+def _join(known: Needs, more: Needs) -> bool:
+    """Adds needs to others; says whether any was new."""
+    changed = False
+    for slot, guards in more.items():
+        joined = known[slot] | guards if slot in known else guards
+        if known.get(slot) != joined:
+            known[slot] = joined
+            changed = True
+    return changed
+
+
+def _need(needs: Needs, slot: int, guard: Guard | None) -> None:
+    known = needs.get(slot)
+    own = _EVERYWHERE if guard is None else frozenset({guard})
+    needs[slot] = own if known is None else known | own
+
+
+def _pass(step: Step, marks: Marks, needs: Needs, relevant: set[int], *, is_read: bool) -> bool:
     """What matters before an instruction, from what matters behind it; `is_read` says that what it stores matters.
 
     Gives whether what it loads matters, and may be written.
     """
     guard = guard_of(step)
-    matters = step.is_control or any(
-        slot in marks.writes and not (guard is not None and other == (guard[0], not guard[1])) for slot, other in needs
-    )
-    matters |= is_read
-    is_barrier = any(slot >= BARRIER for slot in marks.writes)
-    if not is_barrier:
-        needs -= {need for need in needs if need[0] in marks.writes and (guard is None or need[1] == guard)}
+    opposite = None if guard is None else frozenset({(guard[0], not guard[1])})
+    written = [slot for slot in marks.writes if slot in needs]
+    matters = step.is_control or is_read or any(needs[slot] != opposite for slot in written)
+    if not any(slot >= BARRIER for slot in marks.writes):
+        for slot in written:
+            left = frozenset() if guard is None else needs[slot] - {guard}
+            if left:
+                needs[slot] = left
+            else:
+                del needs[slot]
     # Behind a change of its predicate, a guard says nothing of what it lets through before.
-    stale = {need for need in needs if need[1] is not None and need[1][0] in marks.writes}
-    needs -= stale
-    needs |= {(slot, None) for slot, _ in stale}
+    if any(slot >= PREDICATE for slot in marks.writes):
+        for slot, guards in needs.items():
+            if any(each is not None and each[0] in marks.writes for each in guards):
+                needs[slot] = frozenset(None if each and each[0] in marks.writes else each for each in guards)
     if matters:
         relevant.add(step.instruction.index)
-        needs |= {(slot, guard) for slot in marks.reads}
+        decides = marks.reads
     elif step.access is not None:
         decides = marks.reads if step.access.operation is Operation.ASYNC_COPY else set(step.address_slots)
-        needs |= {(slot, guard) for slot in decides}
     else:
         return False
+    for slot in decides:
+        _need(needs, slot, guard)
     if guard is not None:
-        needs.add((guard[0], None))
+        _need(needs, guard[0], None)
     # Nothing may be stored to what LDG.CONSTANT reads as long as the kernel runs (PTX ISA, ld.global.nc).
     return matters and not (step.access is not None and "CONSTANT" in step.access.modifiers)

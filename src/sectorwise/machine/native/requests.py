@@ -11,6 +11,7 @@ from sectorwise.machine.native.layout import (
     CONSECUTIVE,
     CONTEXT,
     COPY_PATTERN_BYTES,
+    IN_PLACE,
     LANES,
     LOG_COLUMNS,
     ONE_PLACE,
@@ -28,6 +29,9 @@ from sectorwise.machine.sites import COPY_PERIOD_BYTES, PERIOD_BYTES
 _VECTOR = f"<{LANES} x i32>"
 _LONGS = f"<{LANES} x i64>"
 _FORGET = {"i64": "sectors.forget", "i32": "sectors.passes"}
+_FUTILE = 64
+"""After so many requests that are like none that is remembered, only each of so many is looked up."""
+
 _GOLDEN = -1640531535  # 2**32 over the golden ratio: spreads masks over the slots
 
 
@@ -64,6 +68,8 @@ def write_request_routine(name: str) -> str:
             return _note("note.word", "i32").text()
         case ["note", "copy"]:
             return _note_copy().text()
+        case ["once", kind]:
+            return _write_once(kind).text()
         case ["evict", kind]:
             return _evict(kind).text()
         case ["evict_copy"]:
@@ -148,23 +154,28 @@ def _key(code: Code, place: str) -> str:
     return code.value(f"or i64 {upper}, {code.value('zext i32 %mask to i64')}")
 
 
-def _kind_of(code: Code, kind: str, differences: str) -> str:
-    """How the lanes lie: CONSECUTIVE, ONE_PLACE or SCATTERED, i32."""
+def _kind_of(code: Code, kind: str, differences: str, lane: str) -> str:
+    """How the lanes lie, of which `lane` is the first: CONSECUTIVE, ONE_PLACE, IN_PLACE or SCATTERED, i32."""
     vector = f"<{LANES} x {kind}>"
     width = code.load("i32", "%site", SITE["width"])
+    first = lane
     if kind == "i64":
         width = code.value(f"zext i32 {width} to i64")
-    numbers = "<" + ", ".join(f"{kind} {lane}" for lane in range(LANES)) + ">"
-    steps = code.value(f"mul {vector} {spread(code, kind, width)}, {numbers}")
+    else:
+        first = code.value(f"trunc i64 {lane} to i32")
+    numbers = "<" + ", ".join(f"{kind} {number}" for number in range(LANES)) + ">"
+    behind = code.value(f"sub {vector} {numbers}, {spread(code, kind, first)}")
+    steps = code.value(f"mul {vector} {spread(code, kind, width)}, {behind}")
     far = code.value(f"icmp ne {vector} {differences}, {steps}")
-    off = code.value(f"bitcast <{LANES} x i1> {far} to i32")
+    off = code.value(f"and i32 {code.value(f'bitcast <{LANES} x i1> {far} to i32')}, %mask")
+    in_steps = code.value(f"icmp eq i32 {off}, 0")
     full = code.value("icmp eq i32 %mask, -1")
-    in_steps = code.value(f"and i1 {full}, {code.value(f'icmp eq i32 {off}, 0')}")
     apart = code.value(f"icmp ne {vector} {differences}, zeroinitializer")
     some = code.value(f"bitcast <{LANES} x i1> {apart} to i32")
     same = code.value(f"icmp eq i32 {some}, 0")
-    else_kind = code.value(f"select i1 {same}, i32 {ONE_PLACE}, i32 {SCATTERED}")
-    return code.value(f"select i1 {in_steps}, i32 {CONSECUTIVE}, i32 {else_kind}")
+    stepped = code.value(f"select i1 {full}, i32 {CONSECUTIVE}, i32 {IN_PLACE}")
+    else_kind = code.value(f"select i1 {in_steps}, i32 {stepped}, i32 {SCATTERED}")
+    return code.value(f"select i1 {same}, i32 {ONE_PLACE}, i32 {else_kind}")
 
 
 def _note(name: str, kind: str) -> Code:
@@ -172,40 +183,63 @@ def _note(name: str, kind: str) -> Code:
     code = Code(name, "ptr", "ptr %ctx, ptr %site, i32 %mask")
     lane = lane_of(code, "%mask")
     differences, place = _relate(code, kind, "addresses", lane, booleans(code, "%mask"))
-    (pattern, kept), key = _recent(code, place, PATTERN_BYTES), _key(code, place)
+    key = _key(code, place)
+    once = f"ptr %ctx, ptr %site, i32 %mask, i64 {key}, <{LANES} x {kind}> {differences}"
+    strange = code.load("i32", "%site", SITE["strange"])
+    futile = code.value(f"icmp uge i32 {strange}, {_FUTILE}")
+    turn = code.value(f"icmp ne i32 {code.value(f'and i32 {strange}, {_FUTILE - 1}')}, 0")
+    with code.when(code.value(f"and i1 {futile}, {turn}")):
+        _count_once(code, kind, once)
+    pattern, kept = _recent(code, place, PATTERN_BYTES)
 
     def is_new(candidate: str) -> str:
+        # Most that are new have another mask or place: then what else is kept of the pattern is not touched.
         other = code.value(f"icmp ne i64 {code.load('i64', candidate, PATTERN['mask'])}, {key}")
-        return code.value(f"or i1 {other}, {_differs(code, kind, differences, candidate, 'differences')}")
+        code.store("i1", other, new)
+        with code.when(code.value(f"xor i1 {other}, true")):
+            code.store("i1", _differs(code, kind, differences, candidate, "differences"), new)
+        return code.load("i1", new)
 
-    chosen = code.variable("ptr", pattern)
+    chosen, new = code.variable("ptr", pattern), code.variable("i1", "true")
     with code.when(is_new(pattern)):
-        _count_at_once(code, kind, key, differences)
+        _count_once(code, kind, once)
         second = _find_pattern(code, key, [(kind, differences)], kept, PATTERN_BYTES)
         code.store("ptr", second, chosen)
         with code.when(is_new(second)):
             code.run(f"evict.{kind}", f"ptr %ctx, ptr %site, ptr {second}")
             code.store("i64", key, second, PATTERN["mask"])
             code.store(f"<{LANES} x {kind}>", differences, second, PATTERN["differences"], 64)
-            code.store("i32", _kind_of(code, kind, differences), second, PATTERN["kind"])
+            code.store("i32", _kind_of(code, kind, differences, lane), second, PATTERN["kind"])
     result = code.load("ptr", chosen)
+    code.store("i32", 0, "%site", SITE["strange"])
     code.bump("i64", result, 1, PATTERN["hits"])
     code.give(result)
     return code
 
 
-def _count_at_once(code: Code, kind: str, key: str, differences: str) -> None:
+def _count_once(code: Code, kind: str, arguments: str) -> None:
     """Where a site meets ever new patterns: counts this one, and is done, if it needs not be kept."""
-    many = code.value(f"icmp sge i64 {code.load('i64', '%site', SITE['most_excess'])}, 0")
-    with code.when(many):
-        pattern = code.at("%ctx", CONTEXT["pattern"])
-        code.store("i64", 1, pattern, PATTERN["hits"])
-        code.store("i64", key, pattern, PATTERN["mask"])
-        code.store(f"<{LANES} x {kind}>", differences, pattern, PATTERN["differences"], 64)
-        counted = code.call("i32", _FORGET[kind], f"ptr %site, ptr {pattern}")
-        with code.when(code.value(f"icmp ne i32 {counted}, 0")):
-            code.store("i32", _kind_of(code, kind, differences), pattern, PATTERN["kind"])
+    with code.when(code.value(f"icmp sge i64 {code.load('i64', '%site', SITE['most_excess'])}, 0")):
+        pattern = code.call("ptr", f"once.{kind}", arguments)
+        with code.when(code.value(f"icmp ne ptr {pattern}, null")):
             code.give(pattern)
+
+
+def _write_once(kind: str) -> Code:
+    """Counts a request of which nothing is kept; gives its pattern, null where it has to be kept."""
+    vector = f"<{LANES} x {kind}>"
+    code = Code(f"once.{kind}", "ptr", f"ptr %ctx, ptr %site, i32 %mask, i64 %key, {vector} %differences")
+    pattern = code.at("%ctx", CONTEXT["pattern"])
+    code.store("i64", 1, pattern, PATTERN["hits"])
+    code.store("i64", "%key", pattern, PATTERN["mask"])
+    code.store(vector, "%differences", pattern, PATTERN["differences"], 64)
+    counted = code.call("i32", _FORGET[kind], f"ptr %site, ptr {pattern}")
+    with code.when(code.value(f"icmp eq i32 {counted}, 0")):
+        code.give("null")
+    code.store("i32", _kind_of(code, kind, "%differences", lane_of(code, "%mask")), pattern, PATTERN["kind"])
+    code.bump("i32", "%site", 1, SITE["strange"])
+    code.give(pattern)
+    return code
 
 
 def _open_row(code: Code, log: str, used: str, columns: int) -> str:

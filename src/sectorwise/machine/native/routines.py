@@ -97,16 +97,16 @@ def _routine(name: str) -> str:
         case [function] if function in _LIBRARY.values():
             return f"declare double @{function}(double)\n"
         case [
-            "note" | "evict" | "evict_copy" | "sectors" as family,
+            "note" | "once" | "evict" | "evict_copy" | "sectors" as family,
             *_,
         ]:
             return (write_sector_routine if family == "sectors" else write_request_routine)(name)
         case [
-            "load" | "store" | "touch" | "find" | "chunks" | "lanes" | "local" | "written" | "watch" | "give_up",
+            "load" | "store" | "touch" | "find" | "chunks" | "lanes" | "local" | "written" | "watch",
             *_,
-        ]:
+        ] | ["give_up" | "miss"]:
             return write_memory_routine(name)
-        case ["resolve" | "place" | "fold" | "leaders" | "copy" | "copy_touch" | "matrix", *_]:
+        case ["resolve" | "place" | "fold" | "leaders" | "winners" | "copy" | "copy_touch" | "matrix", *_]:
             return write_exchange_routine(name)
         case ["run" | "clear"]:
             return ""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from sectorwise.counting.banks import BANKS, PASS_BYTES
 from sectorwise.counting.coalescing import LINE_BYTES, SECTOR_BYTES
 from sectorwise.machine.native.code import Code
-from sectorwise.machine.native.layout import LANES, PATTERN, SITE
+from sectorwise.machine.native.layout import LANES, PATTERN, PATTERN_BITS, PATTERN_BYTES, SITE
 from sectorwise.machine.native.requests import spread
 
 _VECTOR = f"<{LANES} x i32>"
@@ -19,6 +19,12 @@ _LONGS = f"<{LANES} x i64>"
 _SECTOR_BITS = SECTOR_BYTES.bit_length() - 1
 _LINE_BITS = (LINE_BYTES // SECTOR_BYTES).bit_length() - 1
 _BITS = 64
+
+SWEEPS = {"sweep.long": "sectors.forget", "sweep.word": "sectors.passes"}
+"""Functions that are exported, by the rule that they count by."""
+
+SELDOM = 8
+"""A pattern that came no more often than this has no claim to be shown."""
 
 
 def write_sector_routine(name: str) -> str:
@@ -36,6 +42,27 @@ def write_sector_routine(name: str) -> str:
             return _write_first().text()
         case _:
             raise AssertionError(name)
+
+
+def write_sweep(routines: str) -> str:
+    """Functions that machine code exports: each counts, of a site, the patterns remembered that came a few times.
+
+    There is one for each kind of address that these routines note.
+    """
+    return "\n".join(_write_sweep(sweep, rule).text() for sweep, rule in SWEEPS.items() if f"@{rule}(" in routines)
+
+
+def _write_sweep(name: str, rule: str) -> Code:
+    code = Code(name, "void", "ptr %site", attributes="", linkage="")
+    patterns = code.at("%site", SITE["patterns"])
+    with code.count(1 << PATTERN_BITS) as number:
+        pattern = code.at(patterns, code.value(f"mul i64 {number}, {PATTERN_BYTES}"))
+        less = code.value(f"sub i64 {code.load('i64', pattern, PATTERN['hits'])}, 1")
+        seldom = code.value(f"icmp ult i64 {less}, {SELDOM}")
+        with code.when(seldom):
+            code.call("i32", rule, f"ptr %site, ptr {pattern}")
+    code.give()
+    return code
 
 
 def _write_forget() -> Code:

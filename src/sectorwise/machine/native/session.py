@@ -29,6 +29,7 @@ from sectorwise.machine.native.layout import (
 )
 from sectorwise.machine.native.lazy import make_chunk, open_buffer
 from sectorwise.machine.native.loop import ENTRY
+from sectorwise.machine.native.sectors import SWEEPS
 from sectorwise.machine.native.tally import SITES_A_REQUEST, add_forgotten, may_forget, record_log, take_patterns
 from sectorwise.machine.native.trace import LAUNCH_SPECIALS, VECTOR_SPECIALS
 from sectorwise.machine.native.watch import WATCH_BYTES
@@ -47,7 +48,11 @@ if TYPE_CHECKING:
     from sectorwise.machine.native.translate import Translation
     from sectorwise.machine.sites import SiteCounter
 
+_FIRST_ROWS = 1 << 10
+"""A log is emptied soon at first, and later when it is full: then sites know which patterns they may forget."""
+
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
+_SWEEP = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _DRAIN = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _FETCH = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 _MAKE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
@@ -63,6 +68,7 @@ class Session:
     context: Region
     regions: dict[str, Region]
     function: Any
+    sweeps: dict[str, Any]
     order: list[int]
     sized: set[int]
     windows: tuple[int, int, int]
@@ -89,7 +95,10 @@ def open_session(
     function = _FUNCTION(library.address_of(ENTRY))
     order = sorted(translation.sites, key=lambda index: translation.sites[index])
     windows = (0, bound.shared_window, bound.local_window)
-    session = Session(context, regions, function, order, translation.sized, windows, None, counters, [library], [])
+    sweeps = {name: _SWEEP(library.address_of(name)) for name in SWEEPS if name in library.exports}
+    session = Session(
+        context, regions, function, sweeps, order, translation.sized, windows, None, counters, [library], []
+    )
     _fill_geometry(session, bound, warps)
     _fill_memory(session, bound, buffers.memory)
     _fill_maps(session, bound, translation)
@@ -145,7 +154,7 @@ def _fill_geometry(session: Session, bound: BoundLaunch, warps: int) -> None:
     masks[:] = 0xFFFFFFFF
     if threads % LANES:
         masks[-1] = (1 << threads % LANES) - 1
-    values = special_registers(bound, 0, 1)
+    values = special_registers(bound, np.arange(1))
     table = regions["threads_special"].view(np.uint32, 0, warps * len(VECTOR_SPECIALS) * LANES)
     rows = table.reshape(warps, len(VECTOR_SPECIALS), LANES)
     for place, name in enumerate(VECTOR_SPECIALS):
@@ -170,7 +179,7 @@ def _fill_memory(session: Session, bound: BoundLaunch, memory: GlobalMemory) -> 
     context.put(CONTEXT["local_warp_bytes"], "q", -(-size // 16) * 16 * LANES)
     context.put(CONTEXT["shared_window"], "Q", bound.shared_window)
     context.put(CONTEXT["local_window"], "Q", bound.local_window)
-    context.put(CONTEXT["log_limit"], "q", LOG_ROWS)
+    context.put(CONTEXT["log_limit"], "q", min(_FIRST_ROWS, LOG_ROWS))
     context.put(CONTEXT["wide_limit"], "q", LOG_ROWS)
     context.put(CONTEXT["allocation_count"], "q", len(memory.allocations))
     table = regions["allocations"]
@@ -274,6 +283,8 @@ def empty_logs(session: Session) -> None:
         elif rows:
             session.pending.append(table)
         session.context.put(CONTEXT[used], "q", 0)
+    limit = session.context.get(CONTEXT["log_limit"], "q")
+    session.context.put(CONTEXT["log_limit"], "q", min(2 * limit, LOG_ROWS))
     if session.pending is None:
         _let_forget(session)
 
@@ -315,6 +326,13 @@ def _find_first(session: Session, counter: SiteCounter, number: int) -> None:
         counter.first = FirstRequest(warp, shown, mask)
 
 
+def _sweep(session: Session, number: int, *, is_word: bool) -> None:
+    """Has a site count those of its patterns that nobody needs to see."""
+    sweep = session.sweeps.get("sweep.word" if is_word else "sweep.long")
+    if sweep is not None and session.regions["sites"].get(number * SITE_BYTES + SITE["most_excess"], "q") >= 0:
+        sweep(session.regions["sites"].address + number * SITE_BYTES)
+
+
 def collect(session: Session, times: int = 1) -> npt.NDArray[np.int64]:
     """Counts all that is logged or remembered, `times` over, and forgets it.
 
@@ -324,6 +342,8 @@ def collect(session: Session, times: int = 1) -> npt.NDArray[np.int64]:
     logged, session.pending = session.pending or [], None
     for place, index in enumerate(session.order):
         counter = session.counters[index]
+        if may_forget(counter.access):
+            _sweep(session, SITES_A_REQUEST * place, is_word=counter.access.space is Space.SHARED)
         for number in range(SITES_A_REQUEST * place, SITES_A_REQUEST * (place + 1)):
             counter.met |= session.regions["sites"].get(number * SITE_BYTES + SITE["met"], "i")
             if session.regions["sites"].get(number * SITE_BYTES + SITE["touched"], "i"):

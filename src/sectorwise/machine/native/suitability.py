@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sectorwise.counting.request import Operation
+from sectorwise.counting.request import Operation, Space
 from sectorwise.launch.contents import is_assumed
 from sectorwise.machine.effects import destinations
 from sectorwise.machine.encounters import COLLIDED, UNWRITTEN
@@ -183,16 +183,27 @@ def _write(writes: set[int], guard: Guard | None, doubts: Doubts, *, doubt: bool
         doubts[slot] = frozenset(each for each in clean if each[0] not in writes)
 
 
-def check_order(flow: Flow, relevant: frozenset[int] | None) -> None:
-    """Raises UnsupportedError where values that matter depend on the order of warps within a loop.
+def find_racing(flow: Flow, reach: Reach, relevant: frozenset[int] | None) -> frozenset[int]:
+    """Accesses by which values that matter depend on the order of a block's warps within a loop.
 
     Outside of loops, and for updates that commute, all warps of a block in turn are the reference engine's order.
+
+    Raises:
+        UnsupportedError: they depend on the order of blocks too.
     """
+    found = set()
     for start in _find_looping(flow.leads):
         for step in flow.blocks[start].steps:
-            matters = relevant is None or step.instruction.index in relevant
+            index = step.instruction.index
+            matters = relevant is None or index in relevant
             if matters and step.access is not None and _shows_order(step):
-                raise UnsupportedError(f"{step.instruction.text} in a loop depends on the order of warps")
+                parts = reach.loaded(index) | reach.stored(index)
+                is_update = step.access.operation is not Operation.LOAD
+                # A generic update that goes elsewhere than to shared memory ends the run.
+                if Space.SHARED not in parts or not (is_update or parts == {Space.SHARED}):
+                    raise UnsupportedError(f"{step.instruction.text} in a loop depends on the order of warps")
+                found.add(index)
+    return frozenset(found)
 
 
 def _shows_order(step: Step) -> bool:

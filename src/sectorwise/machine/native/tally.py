@@ -19,7 +19,8 @@ from sectorwise.machine.native.layout import (
     SITE_BYTES,
     WIDE_COLUMNS,
 )
-from sectorwise.machine.sites import Parts, SiteCounter, record_rows
+from sectorwise.machine.site_rows import record_rows
+from sectorwise.machine.sites import Parts, SiteCounter
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -38,19 +39,23 @@ def record_log(counters: dict[int, SiteCounter], order: list[int], sized: set[in
 
     `order` gives the instruction of each site number; `sized` are the copies whose source sizes matter.
     """
-    if not len(rows):
-        return
-    numbers = rows[:, 0]
-    for number in list_distinct(numbers):
-        site, space = divmod(int(number), SITES_A_REQUEST)
-        own = rows[numbers == number]
-        _record(counters[order[site]], own, space, is_sized=order[site] in sized)
+    alike: dict[object, list[int]] = {}
+    for number in list_distinct(rows[:, 0]).tolist():
+        site, space = divmod(number, SITES_A_REQUEST)
+        counter = counters[order[site]]
+        # Rows of sites that share what they remember are counted together.
+        alike.setdefault((id(counter.memo), space, order[site] in sized), []).append(number)
+    for numbers in alike.values():
+        own = rows if len(alike) == 1 else rows[np.isin(rows[:, 0], numbers)]
+        site, space = divmod(numbers[0], SITES_A_REQUEST)
+        owners = {number: counters[order[number // SITES_A_REQUEST]] for number in numbers}
+        _record(owners, own, space, is_sized=order[site] in sized)
 
 
-def _record(counter: SiteCounter, rows: Rows, space: int, *, is_sized: bool) -> None:
+def _record(owners: dict[int, SiteCounter], rows: Rows, space: int, *, is_sized: bool) -> None:
     times, mask, place = rows[:, 1], rows[:, 2:3], rows[:, 3:4]
     columns = [mask, rows[:, 4 : 4 + LANES], place]
-    access = counter.access
+    access = next(iter(owners.values())).access
     if access.operation is Operation.ASYNC_COPY:
         other_place, others = rows[:, LOG_COLUMNS : LOG_COLUMNS + 1], rows[:, LOG_COLUMNS + 1 : LOG_COLUMNS + 1 + LANES]
         columns += [others, other_place]
@@ -66,8 +71,8 @@ def _record(counter: SiteCounter, rows: Rows, space: int, *, is_sized: bool) -> 
         source_bytes=is_sized,
         spaces=access.space is Space.GENERIC,
     )
-    record_rows(counter, np.concatenate(columns, axis=1), parts, times)
-    counter.lanes += int(np.bitwise_count(mask[:, 0].astype(np.uint32)).astype(np.int64) @ times)
+    lanes = np.bitwise_count(mask[:, 0].astype(np.uint32)).astype(np.int64) * times
+    record_rows(owners, rows[:, 0], np.concatenate(columns, axis=1), parts, (times, lanes))
 
 
 def may_forget(access: Access) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER, ConvergenceBarrier, Predicate, Register
 from sectorwise.counting.request import Space
-from sectorwise.machine.atomics import is_order_visible
+from sectorwise.machine.atomics import is_order_visible, may_see_order
 from sectorwise.machine.program import predicate_slot, register_slot
 from sectorwise.machine.registers import BARRIER, PREDICATE, UNIFORM, UNIFORM_PREDICATE
 
@@ -111,6 +111,7 @@ class TracePort:
         """Notes a load."""
         del address
         self.marks.loads = access.space
+        self.marks.ordered |= may_see_order(access)
         return [_NOTHING] * max(1, access.width_bytes // 4)
 
     def store(self, access: Access, address: object, words: object) -> None:

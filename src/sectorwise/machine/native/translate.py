@@ -38,7 +38,7 @@ class Translation:
     memory instructions (three numbers each), `sized` are the copies with a source size; `state_bytes` is the size of a
     warp's registers, `needed` the routines that the text calls. `watches` are the values whose least and greatest are
     kept, `moves` the forms by which addresses move between blocks, each with the period of
-    its counts. `tracked` are the memories of which it is noted what was written.
+    its counts. `tracked` are the memories of which it is noted what was written; `in_step` is as in `Flow`.
     """
 
     text: str
@@ -50,6 +50,7 @@ class Translation:
     watches: tuple[Watch, ...] = ()
     moves: tuple[tuple[Form, int], ...] = ()
     tracked: frozenset[Space] = frozenset()
+    in_step: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def translate(
     """
     blocks, leads = flow.blocks, flow.leads
     writer = Writer()
-    port = LlvmPort(LlvmAlgebra(writer), writer, {}, {}, bank_sizes, find_tracked(flow, relevant))
+    port = LlvmPort(LlvmAlgebra(writer), writer, {}, {}, bank_sizes, find_tracked(flow, relevant), flow.racing)
     begins_alike: dict[int, Registers] = {}
     if alike is not None:
         begins_alike, port.alike, port.watcher = alike.begins, alike.port, Watcher(writer)
@@ -89,7 +90,7 @@ def translate(
     for number, block in enumerate(blocks.values()):
         if port.alike is not None:
             port.alike.registers = Registers(dict(begins_alike.get(block.start, Registers()).slots))
-        drafts.append(_draft(port, block, number, relevant, is_dead_end=block.start in flow.dead_ends))
+        drafts.append(_draft(port, flow, block, number, relevant))
     needs = {draft.block.start: draft.state.needs for draft in drafts}
     writes = {draft.block.start: set(draft.state.written) for draft in drafts}
     begins, ends = find_live(leads, needs, writes)
@@ -97,7 +98,7 @@ def translate(
     for draft in drafts:
         lines += _finish(port, program, draft, ends[draft.block.start])
     clear = _clear(port, begins[0])
-    text = _head(port, blocks) + "\n".join(lines) + "\n}\n" + clear
+    text = _head(port, flow) + "\n".join(lines) + "\n}\n" + clear
     size = len(port.offsets) * WORD_ROW
     watches = port.watcher or Watcher(writer)
     moves = tuple(watches.moves)
@@ -111,23 +112,22 @@ def translate(
         tuple(watches.watches),
         moves,
         port.tracked,
+        flow.in_step,
     )
 
 
-def _draft(
-    port: LlvmPort, block: BasicBlock, number: int, relevant: frozenset[int] | None, *, is_dead_end: bool
-) -> _Draft:
+def _draft(port: LlvmPort, flow: Flow, block: BasicBlock, number: int, relevant: frozenset[int] | None) -> _Draft:
     """A block's body, up to what its end decides by."""
     emitter = port.writer.emitter
     emitter.lines, emitter.memo = [], {}
     port.state = BlockState()
     port.guard = port.step = None
-    _enter_block(port, block, number)
+    _enter_block(port, block, number, in_step=flow.in_step)
     try:
-        ending = _write_body(port, block, relevant, is_dead_end=is_dead_end)
+        ending = _write_body(port, block, relevant, is_dead_end=block.start in flow.dead_ends)
     except UnsupportedError:
         # Seldom does a launch come here: a slow path, an assertion. If it does, the reference engine takes it over.
-        emitter.effect(f"call void {emitter.require('give_up')}(ptr %ctx)")
+        emitter.effect(f"call void {emitter.require('miss')}(ptr %ctx)")
         ending = Ending("0", gives_up=True)
     return _Draft(block, emitter.lines, emitter.memo, port.group, port.state, ending)
 
@@ -178,15 +178,18 @@ def _guard_of(port: LlvmPort, step: Step) -> Operand | None:
     return port.algebra.invert(value) if step.guard_negated else value
 
 
-def _enter_block(port: LlvmPort, block: BasicBlock, number: int) -> None:
-    """A block's begin: is it this group's turn, is there fuel; then it is counted."""
+def _enter_block(port: LlvmPort, block: BasicBlock, number: int, *, in_step: bool) -> None:
+    """A block's begin: is it this group's turn (in step it is another's), is there fuel; then it is counted."""
     emitter = port.writer.emitter
     start, steps = block.start, block.stop - block.start
     emitter.label(f"e{start}")
     emitter.effect(f"store i32 {start}, ptr %place")
-    least = emitter.result(f"load i32, ptr {_context(port, 'next_pc')}")
-    others = emitter.result(f"icmp sge i32 {start}, {least}")
-    emitter.effect(f"br i1 {others}, label %yield, label %b{start}")
+    if in_step:
+        emitter.effect("br label %yield")
+    else:
+        least = emitter.result(f"load i32, ptr {_context(port, 'next_pc')}")
+        others = emitter.result(f"icmp sge i32 {start}, {least}")
+        emitter.effect(f"br i1 {others}, label %yield, label %b{start}")
     emitter.label(f"b{start}")
     fuel = emitter.result(f"load i64, ptr {_context(port, 'fuel')}")
     left = emitter.result(f"sub i64 {fuel}, {steps}")
@@ -222,7 +225,7 @@ def _finish(port: LlvmPort, program: Program, draft: _Draft, live: set[int]) -> 
     return emitter.lines
 
 
-def _head(port: LlvmPort, blocks: dict[int, BasicBlock]) -> str:
+def _head(port: LlvmPort, flow: Flow) -> str:
     """The function's begin, and what all blocks share."""
     loads = {
         "state": "state",
@@ -240,11 +243,13 @@ def _head(port: LlvmPort, blocks: dict[int, BasicBlock]) -> str:
     for bank in port.banks:
         lines.append(f"  %at.bank{bank} = getelementptr i8, ptr %ctx, i64 {CONTEXT['banks'] + 8 * bank}")
         lines.append(f"  %bank{bank} = load ptr, ptr %at.bank{bank}")
-    cases = " ".join(f"i32 {start}, label %b{start}" for start in blocks)
+    cases = " ".join(f"i32 {start}, label %b{start}" for start in flow.blocks)
     require = port.writer.emitter.require
     lines += [
-        "  br label %reschedule",
+        "  br label %begin",
         "reschedule:",
+        f"  ret i32 {WAITS}" if flow.in_step else "  br label %begin",
+        "begin:",
         f"  %chosen = call i32 {require('choose')}(ptr %ctx)",
         "  store i32 %chosen, ptr %place",
         f"  switch i32 %chosen, label %idle [ {cases} ]",
@@ -259,7 +264,7 @@ def _head(port: LlvmPort, blocks: dict[int, BasicBlock]) -> str:
         f"  call void {require('stay')}(ptr %ctx, i32 %there)",
         f"  ret i32 {OUT_OF_FUEL}",
         "lost:",
-        f"  call void {require('give_up')}(ptr %ctx)",
+        f"  call void {require('miss')}(ptr %ctx)",
         f"  ret i32 {OUT_OF_FUEL}",
         "",
     ]

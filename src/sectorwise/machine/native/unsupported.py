@@ -10,6 +10,10 @@ class UnsupportedError(SectorwiseError):
     """Something of a launch that machine code does not do; the text says what."""
 
 
+class OccurredError(UnsupportedError):
+    """A launch did what the reference engine describes: an access to what is not there, lanes that wait for ever."""
+
+
 class StrayedError(UnsupportedError):
     """A launch reached a buffer by an address that was made from pointers to others alone."""
 

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from sectorwise.counting.request import Space
 from sectorwise.machine.native.layout import CONTEXT
 from sectorwise.machine.native.values import LANES, Kind, Operand
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from sectorwise.counting.request import Access
     from sectorwise.machine.algebra import Algebra
     from sectorwise.machine.native.writer import Writer
+    from sectorwise.machine.program import Step
+
+    Update = Callable[[Algebra[Operand], Operand], Operand]
 
 LONGS = f"<{LANES} x i64>"
 
 _FOLDS = {"ADD": ("add", 0), "POPC": ("add", 0), "AND": ("and", -1), "OR": ("or", 0), "XOR": ("xor", 0)}
 _FLOATS = ("F16", "F32", "F64", "BF16")
+
+
+_UNLIKELY = (0x9E3779B9, 0x7F4A7C15)
+"""A compare-and-swap expects one of these at most."""
 
 
 class Writing(Protocol):
@@ -46,9 +55,33 @@ def choose_fold(modifiers: tuple[str, ...], *, signed_bits: int) -> tuple[str, i
     return None
 
 
-def update_in_rounds(
-    port: Writing, update: Callable[[Algebra[Operand], Operand], Operand], words: int, pending: str
+def name_resolver(step: Step | None, access: Access, size: int, racing: frozenset[int]) -> str:
+    """The routine that finds where lanes are: what the order of blocks would show in must be in shared memory."""
+    inside = access.space is Space.GENERIC and step is not None and step.instruction.index in racing
+    return f"resolve.{'inside' if inside else access.space}.{size}"
+
+
+def update_one_by_one(
+    port: Writing, modifiers: tuple[str, ...], update: Update, words: int, pending: str
 ) -> Sequence[Operand]:
+    """What each of the pending lanes sees of an update that is no plain operation of memory's.
+
+    Of the attempts of a loop (CAST.SPIN) some succeed; the others see a value that they do not expect (see
+    `machine.atomics.apply_atomic`).
+    """
+    if "SPIN" not in modifiers:
+        return _update_in_rounds(port, update, words, pending)
+    emitter, algebra = port.writer.emitter, port.algebra
+    winners = emitter.result(f"call i32 {emitter.require(f'winners.{4 * words}')}(ptr %ctx, i32 {pending})")
+    seen = _update_in_rounds(port, update, words, winners)
+    value = seen[0] if words == 1 else algebra.join(seen[0], seen[1])
+    one, other = (algebra.word(each) if words == 1 else algebra.long(each) for each in _UNLIKELY)
+    strange = algebra.select(algebra.equal(update(algebra, one), one), one, other)
+    result = algebra.select(Operand(Kind.PREDICATE, lanes=True, text=winners), value, strange)
+    return [result] if words == 1 else [algebra.low(result), algebra.high(result)]
+
+
+def _update_in_rounds(port: Writing, update: Update, words: int, pending: str) -> Sequence[Operand]:
     """One round for the first lane at each address, one for the second, and so on."""
     emitter, writer = port.writer.emitter, port.writer
     kind, bits = (Kind.WORD, 32) if words == 1 else (Kind.LONG, 64)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import Register
+from sectorwise.counting.atomics import is_done_in_shared
 from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.forms import access_of
 from sectorwise.machine.operands import raw_words, unsupported, write_predicate, write_words
@@ -31,10 +32,11 @@ def update_memory(instruction: Instruction) -> Action:
     access = access_of(instruction)
     if access is None:
         return lambda _port: None
-    if _VECTORS & set(instruction.modifiers):
+    is_wide = access.width_bytes > 8
+    if _VECTORS & set(instruction.modifiers) or (is_wide and instruction.has("EXCH")):
         return _update_vector(instruction, access)
-    if access.width_bytes > 8:
-        raise unsupported(instruction, "atomics wider than 8 bytes are not known")
+    if is_wide:
+        raise unsupported(instruction, "of atomics wider than 8 bytes only exchanges are known")
     if instruction.has("CAS") or instruction.has("CAST"):
         return _compare_and_swap(instruction, access)
     address = read_address(access, address_operand(instruction))
@@ -48,26 +50,26 @@ def update_memory(instruction: Instruction) -> Action:
     inexact = any(name.startswith(("F32", "F64", "F16", "BF16")) for name in instruction.modifiers)
     write = write_words(destination, words) if destination is not None else None
     write_done = write_predicate(instruction.operands[0])
-    in_shared_too = instruction.has("EXCH") or (instruction.has("ADD") and instruction.has("64"))
+    in_shared_too = is_done_in_shared(access.width_bytes, access.modifiers)
 
     def run(port: Port[Value]) -> None:
         algebra = port.algebra
-        value = algebra.word(1) if operand is None else operand(port)
         place = address(port)
-        if write_done is None or in_shared_too:
-            old = port.atomic(access, place, lambda inner, before: update(inner, before, value), words, inexact=inexact)
-            if write_done is not None:
-                write_done(port, algebra.predicate(True))  # noqa: FBT003 - a value, not a switch
-        else:
-            # Generic updates of 64 bits and sums of packed halves are not done in shared memory: the predicate sends
-            # lanes there to code behind. An exchange and a whole sum are (measured on an H200).
-            shared = algebra.equal(algebra.high(place), port.read_special("SR_SWINHI"))
-            write_done(port, algebra.invert(shared))
+        shared = None
+        if write_done is not None:
+            # It is written before the operand is read, as it is as sure as the address.
+            done = algebra.predicate(True)  # noqa: FBT003 - a value, not a switch
+            if not in_shared_too:
+                shared = algebra.equal(algebra.high(place), port.read_special("SR_SWINHI"))
+                done = algebra.invert(shared)
+            write_done(port, done)
+        value = algebra.word(1) if operand is None else operand(port)
 
-            def partial(inner: Algebra[Value], before: Value) -> Value:
-                return inner.select(shared, before, update(inner, before, value))
+        def partial(inner: Algebra[Value], before: Value) -> Value:
+            after = update(inner, before, value)
+            return after if shared is None else inner.select(shared, before, after)
 
-            old = port.atomic(access, place, partial, words, inexact=inexact)
+        old = port.atomic(access, place, partial, words, inexact=inexact)
         if write:
             write(port, list(old))
 
@@ -98,7 +100,10 @@ def _arrive(access: Access, address: Reader, destination: Register | None) -> Ac
 
 
 def _update_vector(instruction: Instruction, access: Access) -> Action:
-    """Sums of several words a lane (`F32x4`, `F16x8`): each word is an update of its own, of one request."""
+    """Sums of several words a lane (`F32x4`, `F16x8`), and exchanges of 16 bytes: one request that updates each word.
+
+    Lanes take their turns with every word in the same order, so that an exchange gives and leaves whole values.
+    """
     address = read_address(access, address_operand(instruction))
     destination, sources = _destination_and_sources(instruction)
     count = access.width_bytes // 4
@@ -134,7 +139,7 @@ def _joined(register: Register, words: int) -> Reader:
 def _compare_and_swap(instruction: Instruction, access: Access) -> Action:
     """CAS gives the old value; CAST.SPIN tells in a register or predicate whether it has stored.
 
-    A generic CAS of 64 bits leaves lanes in shared memory to code behind it, as the predicate says.
+    The predicate of a generic CAS of 64 bits says that it was done, in shared memory too (`generic_updates`).
     """
     address = read_address(access, address_operand(instruction))
     destination, sources = _destination_and_sources(instruction)
@@ -145,16 +150,13 @@ def _compare_and_swap(instruction: Instruction, access: Access) -> Action:
     write_stored = write_predicate(instruction.operands[0])
 
     def run(port: Port[Value]) -> None:
-        algebra, compared, new = port.algebra, expected(port), replacement(port)
-        place = address(port)
-        skips = None
+        algebra, place = port.algebra, address(port)
         if write_stored and not tests:
-            skips = algebra.equal(algebra.high(place), port.read_special("SR_SWINHI"))
-            write_stored(port, algebra.invert(skips))
+            write_stored(port, algebra.predicate(True))  # noqa: FBT003 - a value, not a switch
+        compared, new = expected(port), replacement(port)
 
         def update(inner: Algebra[Value], old: Value) -> Value:
-            stores = inner.equal(old, compared)
-            return inner.select(stores if skips is None else inner.bit_and(stores, inner.invert(skips)), new, old)
+            return inner.select(inner.equal(old, compared), new, old)
 
         old = list(port.atomic(access, place, update, words))
         if tests:
@@ -181,7 +183,7 @@ def _update_of(instruction: Instruction, access: Access) -> Update:
             if operation != "ADD":
                 raise unsupported(instruction, "only sums of floats are known")
             return update(instruction)
-    if access.width_bytes not in (4, 8):
+    if access.width_bytes not in (4, 8) and operation != "EXCH":
         raise unsupported(instruction, "the width is not known")
     signed = instruction.has("S32") or instruction.has("S64")
     return lambda algebra, old, value: _integer(algebra, operation, old, value, signed=signed)

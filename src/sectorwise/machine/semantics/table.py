@@ -238,7 +238,6 @@ SEMANTICS: Mapping[str, Callable[[Instruction], Action]] = {
     "USETMAXREG": moves.take_registers,
     "UTMACMDFLUSH": moves.do_nothing,
     "UTMACCTL": moves.do_nothing,
-    "UTMAPF": moves.do_nothing,
     "WARPGROUP": moves.do_nothing,
     "UVIRTCOUNT": moves.do_nothing,
 }

@@ -11,6 +11,8 @@ import numpy as np
 
 from sectorwise.counting.banks import count_store_wavefronts
 from sectorwise.counting.request import Operation, Space
+from sectorwise.machine.copy_forms import global_access_of
+from sectorwise.machine.forms import access_of
 from sectorwise.machine.memory import generic_spaces
 
 if TYPE_CHECKING:
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from sectorwise.binary.ir import Kernel
     from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Access
 
@@ -250,6 +253,12 @@ def name_role(access: Access) -> Role:
             return Role.BYPASSING_LOAD if around else Role.CACHED_LOAD
         case _:
             return Role.ATOMIC
+
+
+def list_roles(kernel: Kernel) -> dict[int, Role]:
+    """The roles of a kernel's memory instructions and bulk copies, by index; a copy is a load or store around L1."""
+    accesses = {each.index: access_of(each) or global_access_of(each) for each in kernel.instructions}
+    return {index: name_role(access) for index, access in accesses.items() if access is not None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -246,16 +246,18 @@ class _FirstPlaces:
         active: npt.NDArray[np.bool_],
     ) -> None:
         """Keeps the lowest active lane's sector of warp 0 of each block."""
-        del access
         np.add.at(self.requests, warps // self.warps_per_block, 1)
         slot = self.slots[instruction]
-        leading = (warps % self.warps_per_block == 0) & active.any(axis=1)
+        # Bulk copies are one warp's work, whichever it is.
+        first = (warps % self.warps_per_block == 0) | access.opcode.startswith("U")
+        leading = first & active.any(axis=1)
         if slot >= 0 and leading.any():
             blocks = warps[leading] // self.warps_per_block
             lane = active[leading].argmax(axis=1)
             lines = addresses[leading][np.arange(lane.size), lane] >> 5
+            blocks, kept = np.unique(blocks, return_index=True)
             unseen = self.places[blocks, slot] < 0
-            self.places[blocks[unseen], slot] = lines[unseen]
+            self.places[blocks[unseen], slot] = lines[kept][unseen]
         here = np.unique(warps // self.warps_per_block)
         if (self.requests[here] >= self.enough * self.warps_per_block).all() and self._is_whole(here):
             raise _Seen

@@ -19,10 +19,10 @@ from sectorwise.report.html.highlight import highlight
 from sectorwise.report.json import to_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from sectorwise.analysis.data import Analysis, KernelAnalysis, MemorySite
-    from sectorwise.analysis.instructions import PatternUse
+    from sectorwise.analysis.instructions import BulkCopyUse, PatternUse
     from sectorwise.binary.ir import Location
     from sectorwise.device import DeviceSpec
 
@@ -82,9 +82,7 @@ def _plain(value: object) -> Plain:
 
 
 def _gather_kernel(kernel: KernelAnalysis, spec: DeviceSpec, pools: _Pools) -> Plain:
-    code = kernel.instructions or tuple(
-        InstructionUse(site.offset, site.sass, site.location, site.executed) for site in kernel.sites
-    )
+    code = kernel.instructions or _list_known(kernel)
     rows = [[each.offset, each.sass, _place(each.location, pools)] for each in code]
     places = {each.offset: number for number, each in enumerate(code)}
     return {
@@ -93,9 +91,17 @@ def _gather_kernel(kernel: KernelAnalysis, spec: DeviceSpec, pools: _Pools) -> P
         "whole": bool(kernel.instructions),
         "issued": _shorten([each.issued for each in code]),
         "sites": _gather_sites(kernel.sites, places, pools),
+        "copies": _gather_copies(kernel.copies, places),
         "parts": [{**_plain(part), "unit": part.unit} for part in split_time(kernel)],
         "curves": _trace_curves(kernel, spec),
     }
+
+
+def _list_known(kernel: KernelAnalysis) -> tuple[InstructionUse, ...]:
+    """The code as far as it is known without all of it."""
+    every: list[MemorySite | BulkCopyUse] = [*kernel.sites, *kernel.copies]
+    every.sort(key=lambda each: int(each.offset, 16))
+    return tuple(InstructionUse(each.offset, each.sass, each.location, each.executed) for each in every)
 
 
 def _gather_sites(sites: Iterable[MemorySite], places: dict[str, int], pools: _Pools) -> Plain:
@@ -106,6 +112,16 @@ def _gather_sites(sites: Iterable[MemorySite], places: dict[str, int], pools: _P
     columns["kind"] = [f"{site.space} {site.operation}" for site in listed]
     columns["patterns"] = [[_pattern(each, pools) for each in site.patterns] for site in listed]
     return columns
+
+
+def _gather_copies(copies: Iterable[BulkCopyUse], places: Mapping[str, int]) -> list[Plain]:
+    """A dictionary each, with where it stands in the code in place of the code."""
+    gathered = []
+    for each in copies:
+        plain = _plain(each)
+        kept = {name: value for name, value in plain.items() if name not in {"offset", "sass", "location"}}
+        gathered.append({**kept, "at": places[each.offset]})
+    return gathered
 
 
 def _place(location: Location | None, pools: _Pools) -> int | None:

@@ -11,8 +11,9 @@ export function drawInspector(kernel, data, { line, site, pattern }, act) {
   const parts = [h("section", {}, drawHead(kernel, line, site, act), site ? h("div", { class: "sass" }, colorSass(site.sass)) : null, site ? drawPlace(site, data) : null, site ? null : h("p", { class: "quiet" }, `No memory instruction, but ${time(line.ns)} of the estimated time.`))];
   if (!site) return parts;
   if (site.unknown_because) parts.push(h("section", {}, h("h3", {}, "Not known"), h("p", {}, site.unknown_because)));
+  else if (site.isCopy) parts.push(h("section", {}, drawCopies(site)));
   else parts.push(h("section", {}, drawNumbers(site)), drawWarp(data, site, pattern, act));
-  for (const fault of kernel.faults.filter((each) => each.site === site.number)) parts.push(drawFault(fault));
+  for (const fault of kernel.faults.filter((each) => (site.isCopy ? each.offset === site.offset : each.site === site.number))) parts.push(drawFault(fault));
   for (const finding of site.findings) parts.push(drawFinding(finding));
   return parts.filter(Boolean);
 }
@@ -20,7 +21,7 @@ export function drawInspector(kernel, data, { line, site, pattern }, act) {
 function drawHead(kernel, line, site, act) {
   const sites = line ? line.sites : site ? [site] : [];
   const where = line && line.line ? `line ${line.line}` : site ? site.offset : "";
-  const head = h("div", { class: "head" }, h("h2", {}, site ? `${capital(site.name)} of ${site.width_bytes} B` : "Line"), h("span", { class: "quiet small" }, where));
+  const head = h("div", { class: "head" }, h("h2", {}, site ? `${capital(site.name)} of ${site.width_bytes === null ? "?" : count(site.width_bytes)} B` : "Line"), h("span", { class: "quiet small" }, where));
   if (sites.length < 2) return head;
   const chips = sites.map((each) => h("button", { type: "button", "aria-pressed": String(each === site), title: `${each.name}, ${each.sass}`, onclick: () => act({ site: each.number }) }, each.sass.replace(/^@\S+\s+/, "").split(/[. ;]/)[0] + " " + each.offset));
   return [head, h("div", { class: "chips", role: "group", "aria-label": "Instructions of the line" }, chips)];
@@ -57,6 +58,17 @@ function drawNumbers(site) {
   const head = h("thead", {}, h("tr", {}, ["", "counted", "ideal", "a request", "ideal", "eff."].map((text) => (text ? h("th", { scope: "col" }, text) : h("td")))));
   const sure = { exact: "exact: every lane was executed", schedule_dependent: "varies with the order of the warps" }[site.certainty] || site.certainty;
   return [h("table", { class: "numbers" }, head, h("tbody", {}, body)), h("p", { class: "quiet small" }, `${plural(site.executed, "request")} · ${sure}`)];
+}
+
+function drawCopies(site) {
+  const rows = [["copies", site.copies], ["bytes asked", site.asked_bytes], ["bytes a row", site.row_bytes]];
+  if (site.outside_bytes) rows.push([site.operation === "load" ? "outside, filled" : "outside, left out", site.outside_bytes]);
+  if (site.multicast) rows.push(["blocks that get one", site.targets]);
+  rows.push(["bytes written", site.written_bytes]);
+  if (site.sectors) rows.push(["sectors", site.sectors], ["sectors, ideal", site.sectors_ideal]);
+  rows.push(["sectors at the L2", site.sectors_l2]);
+  const sure = site.certainty === "exact" ? "exact: every copy was made" : site.certainty;
+  return [h("table", { class: "numbers" }, h("tbody", {}, rows.map(([name, value]) => h("tr", {}, h("td", {}, name), h("td", { class: name === "sectors" && value > site.sectors_ideal ? "bad" : null }, count(value)))))), h("p", { class: "quiet small" }, `from ${site.source === "l2" ? "L2" : site.source} to ${site.target === "l2" ? "L2" : site.target} memory · ${sure}`)];
 }
 
 function drawWarp(data, site, pattern, act) {

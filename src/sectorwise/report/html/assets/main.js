@@ -57,7 +57,7 @@ function chooseSite(line) {
 }
 
 function firstChoice(kernel) {
-  const finding = kernel.findings.find((each) => each.site !== null);
+  const finding = kernel.findings.find((each) => each.first !== null);
   const dearest = kernel.time ? [...kernel.lines.values()].filter((line) => line.sites.length && line.key).sort((a, b) => b.ns - a.ns)[0] : null;
   const site = finding ? findSite(kernel, finding) : worstSite(dearest ? dearest.sites : kernel.list);
   return site ? { site: site.number, line: lineOf(site) } : {};
@@ -121,11 +121,18 @@ function drawTiles(kernel) {
     kernel.time ? tile("Time, estimated", time(kernel.time.estimate_ns), "", `${bound}; median error ${percent(kernel.time.error.median)}${kernel.time.estimate_ns < 20000 ? " of longer launches" : ""}`) : tile("Time, at least", time(kernel.roofline.least_ns), "", `no estimate; ${kernel.roofline.bound}`),
     tile("Global sectors", totals.l2_theoretical_sectors === null ? "?" : count(totals.l2_theoretical_sectors), "", efficiency(totals.l2_theoretical_sectors, totals.l2_theoretical_sectors_ideal), totals.l2_theoretical_sectors > 1.2 * totals.l2_theoretical_sectors_ideal),
     tile("Shared wavefronts", totals.shared_wavefronts === null ? "?" : count(totals.shared_wavefronts), "", efficiency(totals.shared_wavefronts, totals.shared_wavefronts_ideal), totals.shared_wavefronts > 1.2 * totals.shared_wavefronts_ideal),
+    kernel.copies.length ? drawCopied(tile, kernel) : null,
     kernel.traffic ? tile("DRAM", amount(kernel.traffic.dram_bytes_read), "read", `${amount(kernel.traffic.dram_bytes_write)} written`) : tile("Local sectors", totals.l2_theoretical_sectors_local === null ? "?" : count(totals.l2_theoretical_sectors_local), ""),
     tile("Occupancy", digits(kernel.occupancy.theoretical_pct) + " %", `${kernel.occupancy.blocks_per_sm} × ${kernel.occupancy.warps_per_sm / kernel.occupancy.blocks_per_sm || 0} warps`, `by ${kernel.occupancy.limiter}`),
     tile("Registers", String(kernel.resources.registers_per_thread), "a thread", totals.l2_theoretical_sectors_local ? `${kernel.resources.local_bytes_per_thread} B local, ${count(totals.l2_theoretical_sectors_local)} local sectors` : "no spills", totals.l2_theoretical_sectors_local > 0),
     tile("Shared memory", shared ? amount(shared) : "none", shared ? "a block" : "", kernel.launch.dynamic_shared_bytes ? `${amount(kernel.launch.dynamic_shared_bytes)} dynamic` : ""),
   ]);
+}
+
+function drawCopied(tile, kernel) {
+  const sum = (name) => (kernel.copies.some((copy) => copy[name] === null) ? null : kernel.copies.reduce((total, copy) => total + copy[name], 0));
+  const [bytes, sectors, ideal] = [sum("asked_bytes"), sum("sectors"), sum("sectors_ideal")];
+  return tile("Bulk copies", bytes === null ? "?" : amount(bytes), sum("copies") === null ? "" : `in ${count(sum("copies"))}`, sectors ? `${count(sectors)} sectors, ${percent(ideal / sectors)} of them needed` : "", sectors > 1.2 * ideal);
 }
 
 function drawFindings(kernel) {
@@ -142,13 +149,13 @@ function drawFindings(kernel) {
 }
 
 function chooseFinding(finding) {
-  if (finding.site === null) {
+  if (finding.first === null) {
     byId("look").replaceChildren(drawFinding(finding));
     markFinding(finding.number);
     byId("look").scrollIntoView({ block: "nearest" });
     return;
   }
-  act({ site: finding.site });
+  act({ site: finding.first });
   markFinding(finding.number);
 }
 

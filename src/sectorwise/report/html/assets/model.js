@@ -29,11 +29,14 @@ class Lazy {
     for (let run = 0; run < this.issued.length; run += 2) {
       for (let each = 0; each < this.issued[run]; each++) this.rows[at++].issued = this.issued[run + 1];
     }
-    this.list = this.sites.at.map((row, number) => makeSite(this, row, number));
+    const copies = this.copies.map((copy, number) => makeCopies(this, copy, this.sites.at.length + number));
+    this.list = [...this.sites.at.map((row, number) => makeSite(this, row, number)), ...copies];
     for (const site of this.list) this.rows[site.row].site = site;
     this.findings.forEach((finding, number) => {
       finding.number = number;
-      for (const site of finding.sites) this.list[site].findings.push(finding);
+      const named = [...finding.sites, ...finding.copies.map((copy) => this.sites.at.length + copy)];
+      finding.first = named.length ? named[0] : null;
+      for (const site of named) this.list[site].findings.push(finding);
     });
     this.lines = groupLines(this);
     this.ready = true;
@@ -58,6 +61,25 @@ function makeSite(kernel, row, number) {
     site.movedIdeal = site.sectors_ideal;
   }
   return site;
+}
+
+// Bulk copies are chosen and drawn as memory instructions are; a copy is a request.
+function makeCopies(kernel, copy, number) {
+  const row = copy.at;
+  const site = { ...copy, number, row, place: kernel.rows[row].place, sass: kernel.rows[row].sass, offset: kernel.rows[row].offset, findings: [], patterns: [] };
+  return Object.assign(site, {
+    isCopy: true,
+    space: "bulk",
+    name: `bulk ${copy.shape} ${copy.operation}`,
+    width_bytes: copy.copies ? Math.round(copy.asked_bytes / copy.copies) : null,
+    hasSectors: copy.unknown_because !== null || copy.sectors > 0,
+    hasWavefronts: false,
+    sectors_local: 0,
+    wavefronts: 0,
+    wavefronts_ideal: 0,
+    moved: copy.sectors,
+    movedIdeal: copy.sectors_ideal,
+  });
 }
 
 // Lines by file: what is inlined counts where it stands.
@@ -99,7 +121,7 @@ export function largest(costs) {
 }
 
 export function findSite(kernel, finding) {
-  return finding.site === null ? null : kernel.list[finding.site];
+  return finding.first === null ? null : kernel.list[finding.first];
 }
 
 // The lanes of a picture: 32 offsets, null for a lane that is not active.

@@ -1,0 +1,202 @@
+"""Turns a machine with an H200 and PyTorch into the times of products of matrices, each beside PyTorch's.
+
+    python tools/measure_matmul.py -o benchmarks/kernels/matmul-h200.json
+
+A row is a CUDA graph of launches that go through copies of the operands, together at least 256 MiB, replayed in turns
+with one of launches that do not overlap and one of the peer; medians. Peers are torch.matmul, for batches torch.bmm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime as dt
+import json
+import statistics
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from sectorwise.frontends.base import CompileRequest
+from sectorwise.frontends.cuda import CUDA
+from sectorwise.frontends.nvrtc import load_nvrtc
+from sectorwise.kernels.arrays import read_array
+from sectorwise.kernels.batches import list_batches
+from sectorwise.kernels.launching import count_multiprocessors, launch, open_library, read_capability
+from sectorwise.kernels.matmul_plans import plan_matmul
+from sectorwise.kernels.plan import SOURCES
+from sectorwise.verify.driver import describe_gpu
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from sectorwise.kernels.plan import KernelPlan
+
+ROTATED_BYTES = 256 << 20
+GRAPH_US = 2000
+REPLAYS, WARM_UPS = 11, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Products of m x k and k x n, so many, and whether A and B lie by rows."""
+
+    m: int
+    n: int
+    k: int
+    count: int = 1
+    by_rows: tuple[bool, bool] = (True, True)
+
+
+SQUARE = tuple(Case(side, side, side) for side in (256, 512, 1000, 1024, 1536, 2048, 2560, 3000, 4096, 8192))
+TURNED = tuple(
+    Case(*sizes, 1, orders)
+    for sizes in ((2048, 2048, 2048), (4096, 4096, 4096), (3000, 3000, 3000))
+    for orders in ((True, False), (False, True), (False, False))
+)
+FLAT = tuple(
+    Case(m, n, 4096) for m, n in ((16, 14336), (48, 14336), (48, 4096), (64, 4096), (128, 4096), (256, 4096))
+) + tuple(Case(m, 4096, 4096) for m in (384, 512, 768, 1024))
+OTHER = (
+    *(Case(4096, 4096, 14336, 1, (False, False)), Case(48, 4096, 4096, 1, (True, False))),
+    *(Case(16, 14336, 4096, 1, (True, False)), Case(48, 14336, 4096, 1, (True, False))),
+    *(Case(128, 4096, 4096, 1, (True, False)), Case(6144, 4096, 4096, 1, (True, False))),
+    *(Case(4096, 14336, 4096, 1, (True, False)), Case(200, 8192, 8192), Case(200, 8192, 8192, 1, (True, False))),
+    *(Case(640, 8192, 1024), Case(5000, 5000, 1000), Case(2048, 2048, 512), Case(128, 128, 16384)),
+    *(Case(4096, 64, 4096), Case(8192, 1024, 64), Case(8192, 512, 1024)),
+)
+BATCHES = (
+    *(Case(512, 512, 512, 64), Case(1024, 1024, 128, 32), Case(1024, 128, 1024, 32), Case(2048, 2048, 128, 16)),
+    *(Case(128, 128, 64, 512), Case(64, 64, 64, 4096), Case(16, 2048, 128, 256), Case(2048, 2048, 2048, 8)),
+)
+CASES = (*SQUARE, *TURNED, *FLAT, *OTHER, *BATCHES)
+
+
+def draw(case: Case) -> tuple[Any, Any, Any]:
+    """Operands of random numbers, and room for the result."""
+    on = {"device": "cuda", "dtype": torch.bfloat16}
+    made = []
+    for rows, columns, by_rows in ((case.m, case.k, case.by_rows[0]), (case.k, case.n, case.by_rows[1])):
+        shape = (case.count, rows, columns) if by_rows else (case.count, columns, rows)
+        held = torch.randn(shape, **on)
+        made.append(held if by_rows else held.mT)
+    result = torch.empty((case.count, case.m, case.n), **on)
+    return tuple(each if case.count > 1 else each[0] for each in (*made, result))
+
+
+def plan_case(operands: tuple[Any, Any, Any]) -> tuple[KernelPlan, dict[str, int]]:
+    """The launch of a product, and the addresses of its operands."""
+    arrays = [read_array(name, each) for name, each in zip("abc", operands, strict=True)]
+    (batch,) = list_batches(arrays[0], arrays[1], arrays[2])
+    plan = plan_matmul(batch, count_multiprocessors(0), read_capability(0))
+    return plan, {array.name: array.operand.address for array in (batch.a, batch.b, batch.c)}
+
+
+def capture(calls: Sequence[Callable[[], object]]) -> Callable[[], float]:
+    """A function that replays a graph of calls, each of which ran before, and gives its microseconds."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        calls[0]()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for each in calls:
+            each()
+
+    def replay() -> float:
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        graph.replay()
+        end.record()
+        end.synchronize()
+        return float(begin.elapsed_time(end)) * 1e3
+
+    return replay
+
+
+def put(plan: KernelPlan, addresses: dict[str, int]) -> None:
+    """Launch on PyTorch's current stream."""
+    launch(plan, addresses, 0, torch.cuda.current_stream().cuda_stream)
+
+
+def measure(case: Case) -> dict[str, object]:
+    """The row of a case."""
+    operations = 2 * case.count * case.m * case.n * case.k
+    moved = 2 * case.count * (case.m * case.k + case.k * case.n + case.m * case.n)
+    copies = max(1, min(-(-ROTATED_BYTES // moved), 64))
+    rounds = max(1, int(GRAPH_US / max(operations / 7e8, moved / 4e6, 3) / copies))
+    sets = [draw(case) for _ in range(copies)]
+    planned = [plan_case(each) for each in sets]
+    multiply = torch.matmul if case.count == 1 else torch.bmm
+    replays = {
+        "us": capture([lambda plan=plan, at=at: put(plan, at) for plan, at in planned] * rounds),
+        "alone_us": capture(
+            [lambda plan=plan, at=at: put(replace(plan, overlaps=False), at) for plan, at in planned] * rounds
+        ),
+        "peer_us": capture([lambda a=a, b=b: multiply(a, b) for a, b, _ in sets] * rounds),
+    }
+    taken: dict[str, list[float]] = {name: [] for name in replays}
+    for number in range(WARM_UPS + REPLAYS):
+        for name, replay in replays.items():
+            us = replay()
+            if number >= WARM_UPS:
+                taken[name].append(us / (copies * rounds))
+    ratio = statistics.median(theirs / ours for theirs, ours in zip(taken["peer_us"], taken["us"], strict=True))
+    a, b, c = sets[0]
+    exact = torch.matmul(a.float(), b.float())
+    error = float((c.float() - exact).norm() / exact.norm())
+    times = {name: round(statistics.median(values), 2) for name, values in taken.items()}
+    return {
+        "m": case.m,
+        "n": case.n,
+        "k": case.k,
+        "count": case.count,
+        "a_by_rows": case.by_rows[0],
+        "b_by_rows": case.by_rows[1],
+        "kernel": planned[0][0].kernel,
+        **times,
+        "speed": round(ratio, 3),
+        "tflops": round(operations / times["us"] / 1e6, 1),
+        "error": round(error, 5),
+    }
+
+
+def compile_first(cases: Sequence[Case]) -> None:
+    """Have the kernels of all cases in the cache, several at a time."""
+    names = sorted({plan_case(draw(case))[0].kernel for case in cases})
+    major, minor = read_capability(0)
+    with ThreadPoolExecutor() as pool:
+        for name in names:
+            pool.submit(CUDA.compile, SOURCES / "matmul_tma.cu", CompileRequest(f"sm_{major}{minor}a", kernels=(name,)))
+
+
+def main() -> None:
+    """Measure all cases; rows are written as they come."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    output: Path = parser.parse_args().output
+    torch.zeros(1, device="cuda")
+    gpu = describe_gpu(open_library())
+    compile_first(CASES)
+    document: dict[str, object] = {
+        "schema": "sectorwise.kernels.matmul/2",
+        "date": dt.datetime.now(dt.UTC).date().isoformat(),
+        "device": gpu.name,
+        "driver": gpu.driver,
+        "compiler": load_nvrtc().version,
+        "torch": str(torch.__version__),
+        "dtype": "bf16",
+        "note": "error is the distance to the product in float32, relative to its length; speed is the peer's time by "
+        "ours, the median of replays in turns",
+        "rows": (rows := []),
+    }
+    for case in CASES:
+        rows.append(measure(case))
+        output.write_text(json.dumps(document, indent=1), encoding="utf-8")
+        torch.cuda.empty_cache()
+
+
+if __name__ == "__main__":
+    main()
