@@ -16,6 +16,7 @@ from sectorwise.advise.records import advise_records, parse_record
 from sectorwise.advise.transpose import advise_transpose as compare_transposes
 from tests.cli.commands import run
 from tests.measured.rows import read_rows
+from tests.measured.spread import measure_range
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
@@ -141,8 +142,9 @@ def test_few_records_at_random_places_want_structs() -> None:
 
 def test_records_take_the_time_that_was_measured() -> None:
     one = advise_records(PARTICLE, "x")
-    assert one.find("array of structs").cost.time_ns == pytest.approx(measure_textbook("c_aos48_one"), rel=0.05)
-    assert one.find("struct of arrays").cost.time_ns == pytest.approx(measure_textbook("c_soa_one"), rel=0.25)
+    low, high = measure_range("c_aos48_one", measure_textbook("c_aos48_one"))
+    assert 0.95 * low < one.find("array of structs").cost.time_ns < 1.05 * high
+    assert one.find("struct of arrays").cost.time_ns == pytest.approx(measure_textbook("c_soa_one"), rel=0.16)
     # A quarter of the records, each once.
     random = advise_records(PARTICLE, "*", elements=1 << 20, pattern="random")
     assert random.find("array of structs").cost.time_ns == pytest.approx(measure_textbook("c_aos48_random"), rel=0.1)
@@ -324,7 +326,9 @@ def test_few_rows_split_k_over_blocks() -> None:
     # What adds the sums is counted: a store, a fence, a count, and the last block's loads; or atomics and a launch.
     plain = split.cost.parts_ns["warps"] - cleared.cost.parts_ns["warps"]
     assert plain > 3 * 141
-    assert cleared.cost.parts_ns["launch"] == 2 * split.cost.parts_ns["launch"]
+    clear_ns = cleared.cost.parts_ns["launch"] - split.cost.parts_ns["launch"]
+    low, high = measure_range("m_clear", measure_textbook("m_clear", "splits"))
+    assert low < clear_ns < high
     assert cleared.cost.parts_ns["atomics"] == pytest.approx(64 * 1.74)
 
 

@@ -221,7 +221,7 @@ def test_the_ridge_tile_does_not_fit_and_the_accumulator_is_why() -> None:
 
 def test_the_next_larger_loses_for_a_reason() -> None:
     larger = {cost.name: why for cost, why in plan_tiles(4096, 4096, 4096, device="h100-sxm").larger}
-    assert "registers" in larger["256x256x64x3"]
+    assert "registers" in larger["256x256x64x3 c2"]
     few = plan_tiles(512, 512, 8192)
     assert few.winner.tile.split > 1
     assert few.winner.blocks > 512 * 512 // (few.winner.tile.bm * few.winner.tile.bn)

@@ -73,7 +73,7 @@ def combine_pass(
 
 
 def combine_bounds(parts_ns: Mapping[str, float], *, atomics_spread: bool = False) -> float:
-    """How long a launch takes whose parts take so long: `launch`, `end`, `warps`, `dram`, `l2`, `blocks`, perhaps others.
+    """How long a launch takes whose parts take so long: `launch`, `end`, `warps`, `dram`, `l2`, `blocks`, and others.
 
     DRAM and bulk `copies` are part of the warps' way, since they wait for them: the longest counts. Atomics on many
     addresses add to the L2's other work (`atomics_spread`): its slices do both, and the walk of the warps knows of
