@@ -64,6 +64,14 @@ FAMILIES = {
         *("gemv_any<bf16, bf16>", "gemv_any<signed char, f16>", "gemv_any<e4m3, f16>", "gemv_any<nibble, bf16>"),
         "pack_int4",
     ),
+    "gemv_int4.cu": (
+        *(
+            f"gemv_int4<{kind}, 1, 1, 1, 12, {warps}, 2, true>"
+            for kind, warps in (("bf16", 2), ("bf16", 4), ("f16", 4), ("bf16", 8))
+        ),
+        *("gemv_int4<f16, 2, 1, 1, 12, 4, 2, true>", "gemv_int4<bf16, 2, 1, 1, 12, 4, 2, true>"),
+        "gemv_int4<bf16, 2, 6, 3, 2, 16, 1, false>",
+    ),
     "gemv_tensor.cu": (
         *("gemv_tensor<Plain, bf16, 8, 1, 1, 8, 1>", "gemv_tensor<Plain, f16, 16, 1, 1, 4, 1>"),
         *("gemv_tensor<Plain, bf16, 16, 1, 1, 1, 1>", "gemv_tensor<Plain, bf16, 8, 1, 1, 1, 1>"),

@@ -166,7 +166,10 @@ def test_products_are_launched(monkeypatch: pytest.MonkeyPatch) -> None:
     kernels.gemv_fp8(tensors[0], TensorLike(bytes_, "float8_e4m3fn"), scales, tensors[2], stream=9)
     kernels.gemv_fp8(tensors[0], TensorLike(bytes_, "uint8"), scales, tensors[2], stream=9)
     kernels.gemv_int8(tensors[0], TensorLike(bytes_.view(np.int8), "int8"), scales, tensors[2], stream=9)
-    packed, groups = TensorLike(np.zeros((32, 128), np.uint8), "uint8"), TensorLike(np.ones((2, 32), "u2"), "bfloat16")
+    packed, groups = (
+        TensorLike(np.zeros((2, 2, 16, 64), np.uint8), "uint8"),
+        TensorLike(np.ones((2, 32), "u2"), "bfloat16"),
+    )
     kernels.gemv_int4(tensors[0], packed, groups, tensors[2], stream=9)
     assert kernels.pack_int4(TensorLike(bytes_.view(np.int8), "int8"), packed, stream=9) is packed
     formats = ["Plain", "E4m3", "E4m3", "Int8", "Int4"]
@@ -208,8 +211,10 @@ def test_bad_products_are_refused() -> None:
         ),
         r"a: expected bf16 or f16 of shape \(\.\.\., m, k\), got f32": lambda: kernels.matmul(row, weights),
         r"b: expected bf16 of shape \(\.\.\., 256, n\), as a has 256 columns": lambda: kernels.matmul(x, weights),
-        r"packed: expected u8 of shape \(N, 128\)": lambda: kernels.gemv_int4(x, tensor("uint8", 8, 64), row),
-        r"scales: expected bf16 of shape \(2, 8\)": lambda: kernels.gemv_int4(x, tensor("uint8", 8, 128), row),
+        r"packed: expected u8 of shape \(1, 2, 16, 64\), as pack_int4 makes of \(8, 256\), got u8": lambda: (
+            kernels.gemv_int4(x, tensor("uint8", 8, 128), tensor("bfloat16", 2, 8))
+        ),
+        r"scales: expected bf16 of shape \(2, N\)": lambda: kernels.gemv_int4(x, tensor("uint8", 1, 2, 16, 64), row),
         r"weights: expected i8 of shape \(N, K\)": lambda: kernels.pack_int4(x),
         r"out: expected bf16 of shape \(2, 8\)": lambda: kernels.gemv(x, weights, tensor("bfloat16", 2, 9)),
         r"out: expected memory apart from weights's": lambda: kernels.gemv(
@@ -221,18 +226,20 @@ def test_bad_products_are_refused() -> None:
             call()
 
 
-def test_packed_bytes_of_one_row_lie_side_by_side_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packed_bytes_of_one_tile_lie_together_whatever_its_strides(monkeypatch: pytest.MonkeyPatch) -> None:
     launches = Launches(monkeypatch)
     x, weights = TensorLike(np.zeros(128, "u2"), "float16"), TensorLike(np.zeros((1, 128), "i1"), "int8")
     scales, out = TensorLike(np.zeros((1, 1), "u2"), "float16"), TensorLike(np.zeros(1, "u2"), "float16")
-    spread = TensorLike(np.zeros((1, 128), "u1")[:, ::2], "uint8")
-    with pytest.raises(ArgumentError, match=r"packed: expected rows one after the other, got strides \(128, 2\)"):
+    spread = TensorLike(np.zeros((1, 1, 16, 128), "u1")[..., ::2], "uint8")
+    with pytest.raises(
+        ArgumentError, match=r"packed: expected bytes that lie together, got strides \(2048, 2048, 128, 2\)"
+    ):
         kernels.gemv_int4(x, spread, scales, out, stream=9)
-    with pytest.raises(ArgumentError, match=r"out: expected rows one after the other from a multiple of 4 bytes"):
+    with pytest.raises(ArgumentError, match=r"out: expected bytes that lie together, from a multiple of 4 on"):
         kernels.pack_int4(weights, spread, stream=9)
-    row = TensorLike(np.zeros((4, 64), "u1")[::4], "uint8")
-    assert kernels.pack_int4(weights, row, stream=9) is row
-    assert kernels.gemv_int4(x, row, scales, out, stream=9) is out
+    tile = TensorLike(np.zeros((4, 3, 16, 64), "u1")[::4, ::3], "uint8")
+    assert kernels.pack_int4(weights, tile, stream=9) is tile
+    assert kernels.gemv_int4(x, tile, scales, out, stream=9) is out
     assert len(launches.made) == 2
 
 

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pytest
 
 from sectorwise.kernels.arrays import DeviceArray
-from sectorwise.kernels.gemv_plans import Product, describe_product, plan_packing, plan_product
+from sectorwise.kernels.gemv_plans import describe_product, plan_packing, plan_product
+from sectorwise.kernels.product import Product
 from tests.kernels.engine import place, run_plan
 from tests.kernels.test_movement import distance
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from sectorwise.kernels.plan import KernelPlan
 
 Array = npt.NDArray[Any]
-SMS = 132
+SMS, HOPPER = 132, (9, 0)
 STORED = {"bf16": np.uint16, "f16": np.float16, "f32": np.float32, "i8": np.int8, "e4m3": np.uint8, "u4": np.uint8}
 ROUNDING = {"bf16": 2.0**-8, "f16": 2.0**-11, "f32": 2.0**-23}
 
@@ -68,9 +69,10 @@ def multiply(
     *,
     ready: bool = False,
     form: tuple[int, int, int] | None = None,
+    sms: int = SMS,
 ) -> tuple[str, Array, Array]:
     """Execute y = x W^T; the kernel, its result and what float64 gives, both rounded to nothing."""
-    rows = weights.shape[0]
+    rows = weights.shape[0] if weights_kind != "u4" or scales is None else scales.shape[1]
     out = np.full((*x.shape[:-1], rows), 77, STORED[kind]) if y is None else y
     memories, offsets, arrays = {}, {}, {}
     for name, view, dtype in (("x", x, kind), ("weights", weights, weights_kind), ("y", out, kind)):
@@ -82,10 +84,10 @@ def multiply(
         scale, offsets["scales"] = hold("scales", scales, scales, "f32" if scales.dtype == np.float32 else kind)
         memories["scales"] = scales
     product = describe_product(arrays["x"], arrays["weights"], arrays["y"], scale, ready=ready)
-    plan = plan_product(product, SMS)
+    plan = plan_product(product, sms, HOPPER)
     assert plan is not None
     if form is not None:
-        plan = reshape(plan, weights.shape[0], form)
+        plan = reshape(plan, rows, form)
     left = run_plan(plan, memories, offsets)["y"].view(STORED[kind]).reshape(memories["y"].shape)
     result = np.ndarray(out.shape, STORED[kind], left, offsets["y"], out.strides)
     return plan.kernel, read(result, kind), read(x, kind)
@@ -166,7 +168,7 @@ def test_tiles_and_stages_give_the_same_products(form: tuple[int, int, int]) -> 
     values = np.random.default_rng(1).integers(-8, 8, (37, 1096)).astype(np.int8)
     scales = draw((9, 37), "bf16", 2)
     _, result, given = multiply(x[:1], pack(values), "bf16", "u4", scales, form=form)
-    compare(result, given, values * np.repeat(read(scales, "bf16").T, 128, axis=1)[:, :1096], "bf16")
+    compare(result, given, apply_scales(values, scales, "bf16"), "bf16")
 
 
 def test_views_with_gaps_and_any_strides() -> None:
@@ -199,48 +201,89 @@ def test_weights_of_eight_bits_of_odd_depth(weights_kind: str) -> None:
 def pack(values: Array) -> Array:
     """The kernel's packing of weights [rows, depth]."""
     rows, depth = values.shape
-    to = np.zeros((rows, -(-depth // 128) * 64), np.uint8)
+    to = np.zeros((-(-rows // 16), -(-depth // 128), 16, 64), np.uint8)
     plan = plan_packing(rows, depth, (values.strides[0], values.strides[1]))
     assert plan is not None
     return run_plan(plan, {"from": values, "to": to})["to"].reshape(to.shape)
 
 
-def unpack(packed: Array, depth: int) -> Array:
+def unpack(packed: Array, rows: int, depth: int) -> Array:
     """Weights [rows, depth] by the format's definition, one after the other."""
-    values = np.zeros((packed.shape[0], packed.shape[1] * 2), np.int64)
-    for at in range(values.shape[1]):
-        chunk, within = divmod(at, 128)
-        piece, within = divmod(within, 32)
-        place, number = divmod(within, 8)
-        bit = 4 * (number // 2) + 16 * (number % 2)
-        byte = packed[:, 64 * chunk + 16 * place + 4 * piece + bit // 8].astype(np.int64)
-        values[:, at] = (byte >> bit % 8 & 15) - 8
+    values = np.zeros((packed.shape[0] * 16, packed.shape[1] * 128), np.int64)
+    n = np.arange(values.shape[0])
+    for k in range(values.shape[1]):
+        p, t, e = k % 128 // 32, k % 32 // 8, k % 8
+        byte = packed[n // 16, k // 128, n % 16, 16 * t + 4 * p + e // 4 + 2 * (e % 2)].astype(np.int64)
+        values[:, k] = (byte >> e // 2 % 2 * 4 & 15) - 8
+    assert np.all(values[rows:] == 0)
     assert np.all(values[:, depth:] == 0)
-    return values[:, :depth]
+    return values[:rows, :depth]
 
 
 def test_packing_keeps_every_weight_and_clips() -> None:
     values = np.random.default_rng(1).integers(-8, 8, (5, 200)).astype(np.int8)
-    np.testing.assert_array_equal(unpack(pack(values), 200), values)
+    np.testing.assert_array_equal(unpack(pack(values), 5, 200), values)
     values[2, 7:9] = 100, -100
-    assert unpack(pack(values), 200)[2, 7:9].tolist() == [7, -8]
+    assert unpack(pack(values), 5, 200)[2, 7:9].tolist() == [7, -8]
+    tall = np.random.default_rng(2).integers(-8, 8, (33, 130)).astype(np.int8)
+    np.testing.assert_array_equal(unpack(pack(tall), 33, 130), tall)
 
 
 @pytest.mark.parametrize(
-    ("kind", "batch", "depth", "kernel"),
+    ("kind", "batch", "rows", "depth", "kernel"),
     [
-        ("bf16", 1, 256, "gemv_tensor<Int4, bf16, 1, "),
-        ("f16", 9, 1000, "gemv_tensor<Int4, f16, 16, "),
-        ("bf16", 2, 133, "gemv_any<nibble, bf16>"),
+        ("bf16", 1, 19, 256, "gemv_tensor<Int4, bf16, 1, "),
+        ("f16", 9, 18, 1000, "gemv_tensor<Int4, f16, 16, "),
+        ("bf16", 2, 19, 133, "gemv_any<nibble, bf16>"),
+        ("bf16", 1, 18, 1000, "gemv_int4<bf16, 1, 1, 1, 12, 8, 2, true>"),
+        ("f16", 2, 34, 264, "gemv_int4<f16, 2, 1, 1, 12, 4, 2, true>"),
+        ("bf16", 2, 2, 16392, "gemv_int4<bf16, 2, 6, 3, 2, 16, 1, false>"),
     ],
 )
-def test_weights_of_four_bits(kind: str, batch: int, depth: int, kernel: str) -> None:
-    rows = 19
-    values = np.random.default_rng(1).integers(-8, 8, (rows, depth)).astype(np.int8)
-    scales, x = draw((-(-depth // 128), rows), kind, 2), draw((batch, depth), kind, 3)
+def test_weights_of_four_bits(kind: str, batch: int, rows: int, depth: int, kernel: str) -> None:
+    values, scales, x = draw_packed(kind, batch, rows, depth)
     ran, result, given = multiply(x, pack(values), kind, "u4", scales)
     assert ran.startswith(kernel)
-    compare(result, given, values * np.repeat(read(scales, kind).T, 128, axis=1)[:, :depth], kind)
+    compare(result, given, apply_scales(values, scales, kind), kind)
+
+
+def draw_packed(kind: str, batch: int, rows: int, depth: int) -> tuple[Array, Array, Array]:
+    """Random weights of four bits, scales, and inputs."""
+    values = np.random.default_rng(1).integers(-8, 8, (rows, depth)).astype(np.int8)
+    return values, draw((-(-depth // 128), rows), kind, 2), draw((batch, depth), kind, 3)
+
+
+def apply_scales(values: Array, scales: Array, kind: str) -> Array:
+    """What weights of four bits stand for."""
+    return values * np.repeat(read(scales, kind).T, 128, axis=1)[:, : values.shape[1]]
+
+
+def test_many_tiles_of_a_block_give_the_same_products() -> None:
+    values, scales, x = draw_packed("bf16", 1, 300, 136)
+    _, result, given = multiply(x, pack(values), "bf16", "u4", scales, sms=1)
+    compare(result, given, apply_scales(values, scales, "bf16"), "bf16")
+
+
+@pytest.mark.parametrize(("kind", "power"), [("bf16", 120), ("bf16", -120), ("bf16", -131), ("f16", 14), ("f16", -23)])
+def test_inputs_of_any_size_are_taken_as_integers(kind: str, power: int) -> None:
+    values, scales, x = draw_packed(kind, 1, 4, 264)
+    x = store(np.ldexp(np.clip(read(x, kind), -1.9, 1.9), power), kind)
+    x[0, 5:40] = store(np.ldexp(read(x[0, 5:40], kind), -20), kind)
+    scales = store(np.ldexp(read(scales, kind), -power // 2), kind)
+    _, result, given = multiply(x, pack(values), kind, "u4", scales)
+    expected = given @ apply_scales(values, scales, kind).T
+    assert np.all(np.isfinite(result))
+    compare(result, given, apply_scales(values, scales, kind), kind)
+    assert np.count_nonzero(expected) > 0
+
+
+def test_an_input_of_zeros_and_one_that_is_no_number() -> None:
+    values, scales, x = draw_packed("bf16", 2, 4, 264)
+    x[0] = 0
+    x[1, 7] = 0x7FC0
+    _, result, _ = multiply(x, pack(values), "bf16", "u4", scales)
+    assert result[0].tolist() == [0, 0, 0, 0]
+    assert np.all(np.isnan(result[1]))
 
 
 def product(rows: int, depth: int, batch: int, kind: str = "bf16", weights: str = "bf16") -> Product:
@@ -262,7 +305,7 @@ def product(rows: int, depth: int, batch: int, kind: str = "bf16", weights: str 
     ],
 )
 def test_which_kernel_for_which_shape(rows: int, depth: int, batch: int, kernel: str, grid: int, threads: int) -> None:
-    plan = plan_product(product(rows, depth, batch), SMS)
+    plan = plan_product(product(rows, depth, batch), SMS, HOPPER)
     assert plan is not None
     assert (plan.kernel, plan.grid, plan.block) == (kernel, (grid, 1, 1), (threads, 1, 1))
 
@@ -270,8 +313,8 @@ def test_which_kernel_for_which_shape(rows: int, depth: int, batch: int, kernel:
 @pytest.mark.parametrize(
     ("weights", "rows", "batch", "form", "shared_bytes"),
     [
-        ("u4", 4096, 1, "1, 1, 8, 2", 8 * (4096 + 1024)),
-        ("u4", 14336, 1, "1, 2, 4, 4", 8 * (4096 + 1024)),
+        ("u4", 4097, 1, "1, 1, 8, 2", 8 * (4096 + 1024)),
+        ("u4", 14337, 1, "1, 2, 4, 4", 8 * (4096 + 1024)),
         ("e4m3", 4096, 1, "1, 4, 4, 2", 16 * (4096 + 512)),
         ("i8", 4096, 1, "1, 2, 8, 2", 16 * (4096 + 512)),
         ("i8", 14336, 1, "1, 2, 4, 4", 8 * (4096 + 512)),
@@ -282,16 +325,61 @@ def test_which_kernel_for_which_shape(rows: int, depth: int, batch: int, kernel:
 def test_which_form_for_weights_of_few_bits(weights: str, rows: int, batch: int, form: str, shared_bytes: int) -> None:
     row = 2048 if weights == "u4" else 4096
     given = Product("bf16", weights, batch, rows, 4096, (4096, 1), (row, 1), (rows, 1), 512, 1 << 20, scales=True)
-    plan = plan_product(given, SMS)
+    plan = plan_product(given, SMS, HOPPER)
     assert plan is not None
     assert plan.overlaps
     assert plan.kernel.partition("bf16, ")[2] == f"{next(count for count in (1, 8, 16) if count >= batch)}, {form}>"
     assert plan.dynamic_shared_bytes == shared_bytes
 
 
+@pytest.mark.parametrize(
+    ("rows", "depth", "batch", "kernel", "grid", "shared_bytes"),
+    [
+        (4096, 4096, 1, "gemv_int4<bf16, 1, 4, 4, 3, 8, 2, true>", 132, 8 * (3 * 4224 + 1088)),
+        (1000, 4096, 2, "gemv_int4<bf16, 2, 4, 4, 2, 8, 2, true>", 63, 8 * (2 * 4224 + 2048)),
+        (8192, 8192, 1, "gemv_int4<bf16, 1, 4, 4, 2, 16, 1, true>", 132, 16 * (2 * 4224 + 1088)),
+        (14336, 4096, 1, "gemv_int4<bf16, 1, 4, 4, 4, 8, 1, true>", 132, 8 * (4 * 4224 + 1088)),
+        (4096, 14336, 1, "gemv_int4<bf16, 1, 8, 4, 2, 16, 1, true>", 132, 16 * (2 * 4224 + 1088)),
+        (8192, 28672, 1, "gemv_int4<bf16, 1, 8, 4, 2, 16, 1, false>", 132, 16 * (2 * 4224 + 2112)),
+        (4096, 4096, 3, "gemv_tensor<Int4, bf16, 8, 1, 1, 8, 2>", 256, 8 * 4096),
+    ],
+)
+def test_which_form_for_four_bits(rows: int, depth: int, batch: int, kernel: str, grid: int, shared_bytes: int) -> None:
+    given = packed_product(rows, depth, batch)
+    plan = plan_product(given, SMS, HOPPER)
+    assert plan is not None
+    assert (plan.kernel, plan.grid, plan.dynamic_shared_bytes) == (kernel, (grid, 1, 1), shared_bytes)
+    assert plan.dynamic_shared_bytes + 8 * 16 * 12 + 1024 <= 228 << 10
+    assert plan.overlaps
+
+
+def packed_product(rows: int, depth: int, batch: int) -> Product:
+    """A product of packed weights and contiguous arrays."""
+    row_bytes = -(-depth // 128) * 64
+    strides = ((depth, 1), (row_bytes, 1), (rows, 1))
+    return Product("bf16", "u4", batch, rows, depth, *strides, 512, 1 << 20, scales=True, scale_step=rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "step", "address"),
+    [(4097, 4098, 0), (4096, 4099, 0), (4096, 4096, 2), (4096, -4096, 0), (1 << 27, 1 << 27, 0)],
+)
+def test_scales_that_are_no_pairs_and_sizes_beyond_32_bits_go_another_way(rows: int, step: int, address: int) -> None:
+    given = replace(packed_product(rows, 4096, 1), scale_step=step, scales_address=address)
+    plan = plan_product(given, SMS, HOPPER)
+    assert plan is not None
+    assert plan.kernel.startswith("gemv_tensor<Int4, bf16, 1, ")
+
+
+def test_older_gpus_have_no_bulk_copies() -> None:
+    plan = plan_product(packed_product(4096, 4096, 1), 108, (8, 0))
+    assert plan is not None
+    assert plan.kernel.startswith("gemv_tensor<Int4, bf16, 1, ")
+
+
 def test_nothing_is_launched_for_nothing() -> None:
-    assert plan_product(product(0, 8, 1), SMS) is None
-    assert plan_product(product(8, 8, 0), SMS) is None
-    plan = plan_product(product(8, 0, 1), SMS)
+    assert plan_product(product(0, 8, 1), SMS, HOPPER) is None
+    assert plan_product(product(8, 8, 0), SMS, HOPPER) is None
+    plan = plan_product(product(8, 0, 1), SMS, HOPPER)
     assert plan is not None
     assert plan.kernel == "gemv_any<bf16, bf16>"

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from sectorwise.analyze import analyze
 from sectorwise.kernels.arrays import DeviceArray, contiguous_strides
 from sectorwise.kernels.batches import Batch
-from sectorwise.kernels.gemv_plans import Product, plan_product
+from sectorwise.kernels.gemv_plans import plan_product
 from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.movement import plan_move
 from sectorwise.kernels.plan import SOURCES, Operand, Pointer, Scratch, TensorMap, pack
+from sectorwise.kernels.product import Product
 from sectorwise.kernels.tensor_maps import MAP_BYTES
 from sectorwise.launch.config import Argument, BufferArgument, BytesArgument, Contents, LaunchConfig
 
@@ -122,7 +123,7 @@ def multiply(rows: int, depth: int, batch: int, weights: str) -> LaunchConfig:
         "y": 2 * batch * rows,
         "scales": 4 * rows * -(-depth // 128),
     }
-    return configure(plan_product(product, 132), sizes)
+    return configure(plan_product(product, 132, (9, 0)), sizes)
 
 
 def test_products_by_rows_are_clean() -> None:
@@ -135,11 +136,8 @@ def test_products_by_rows_are_clean() -> None:
 
 
 def test_products_on_tensor_cores_are_clean() -> None:
-    plain, quarter, byte = check(
-        "gemv_tensor.cu",
-        [multiply(4096, 4096, 16, "bf16"), multiply(14336, 4096, 1, "u4"), multiply(4096, 4096, 1, "e4m3")],
-    )
-    for kernel in (plain, quarter, byte):
+    plain, byte = check("gemv_tensor.cu", [multiply(4096, 4096, 16, "bf16"), multiply(4096, 4096, 1, "e4m3")])
+    for kernel in (plain, byte):
         codes, _, wavefronts = judge(kernel)
         assert (codes, wavefronts) == ([], True)
         weights = [
@@ -147,6 +145,15 @@ def test_products_on_tensor_cores_are_clean() -> None:
         ]
         assert len(weights) >= 8
         assert bytes_in_flight(kernel) >= 64 << 10
+
+
+def test_products_of_four_bits_are_clean() -> None:
+    (kernel,) = check("gemv_int4.cu", [multiply(4096, 4096, 1, "u4")])
+    assert judge(kernel)[0] == []
+    assert {site.operation for site in kernel.sites if site.wavefronts != site.wavefronts_ideal} == {"async_copy"}
+    (scales,) = (site for site in kernel.sites if site.operation == "async_copy")
+    assert scales.sectors == scales.sectors_ideal == 4096 * 32 // 16
+    assert kernel.occupancy.blocks_per_sm == 2
 
 
 def test_products_of_matrices_are_clean() -> None:

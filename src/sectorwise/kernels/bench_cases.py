@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.kernels.arrays import DeviceArray, contiguous_strides
 from sectorwise.kernels.batches import Batch
-from sectorwise.kernels.gemv_plans import GROUP, Product, plan_product
+from sectorwise.kernels.gemv_plans import plan_product
+from sectorwise.kernels.int4_plans import GROUP
 from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.movement import plan_move
 from sectorwise.kernels.plan import Operand, divide_up
+from sectorwise.kernels.product import Product
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,22 +56,22 @@ class BenchCase:
 
 def list_cases(multiprocessors: int, capability: tuple[int, int]) -> tuple[BenchCase, ...]:
     """All lines, for a GPU of so many SMs and that compute capability."""
-    cases = [_multiply("bf16", n, k, 1, multiprocessors, goal) for n, k, goal in (*_SMALL, *_LARGE)]
-    cases += [_multiply("bf16", n, k, 1, multiprocessors, None, _HUGE_TBPS) for n, k in _HUGE]
+    gpu = multiprocessors, capability
+    cases = [_multiply("bf16", n, k, 1, gpu, goal) for n, k, goal in (*_SMALL, *_LARGE)]
+    cases += [_multiply("bf16", n, k, 1, gpu, None, _HUGE_TBPS) for n, k in _HUGE]
     shapes = [(n, k) for n, k, _ in (*_SMALL, *_LARGE)] + [_HUGE[0]]
     cases += [
-        replace(_multiply("bf16", n, k, batch, multiprocessors), goal_of_peer=1.3 if (n, k) in shapes[:3] else 1.0)
+        replace(_multiply("bf16", n, k, batch, gpu), goal_of_peer=1.3 if (n, k) in shapes[:3] else 1.0)
         for batch in (4, 8, 16)
         for n, k in shapes
     ]
-    cases += [_multiply("u4", n, k, 1, multiprocessors, goal) for n, k, goal in _INT4]
+    cases += [_multiply("u4", n, k, 1, gpu, goal) for n, k, goal in _INT4]
     for kind in ("e4m3", "i8"):
-        cases += [_multiply(kind, n, k, batch, multiprocessors, goal) for n, k, goal in _BYTES for batch in (1, 4, 16)]
+        cases += [_multiply(kind, n, k, batch, gpu, goal) for n, k, goal in _BYTES for batch in (1, 4, 16)]
     cases.append(_copy(576 << 20))
     cases += [_turn(item, (side, side), of_memcpy=0.95) for item in (4, 2) for side in (8192, 12288, 16384)]
     cases += [_turn(4, shape) for shape in ((4097, 8191), (3, 10_000_000), (4096, 64, 64))]
     cases += [_turn(4, (1 << 24, 12), 0.95 * 4.26), _turn(4, (12, 1 << 24), 0.95 * 4.26)]
-    gpu = multiprocessors, capability
     cases += [replace(_multiply_matrices((side,) * 3, *gpu), goal_of_peer=0.95) for side in _MATRICES]
     cases.append(_multiply_matrices((4096, 4096, 14336), *gpu, turned=True))
     cases.append(_multiply_matrices((48, 4096, 4096), *gpu))
@@ -81,7 +83,7 @@ def _multiply(
     rows: int,
     depth: int,
     batch: int,
-    multiprocessors: int,
+    gpu: tuple[int, tuple[int, int]],
     goal_us: float | None = None,
     goal_tbps: float | None = None,
 ) -> BenchCase:
@@ -90,7 +92,7 @@ def _multiply(
     step = rows if kind == "u4" else 1
     strides = ((depth, 1), (row, 1), (rows, 1))
     plan = plan_product(
-        Product("bf16", kind, batch, rows, depth, *strides, 0, 0, kind != "bf16", step, ready=True), multiprocessors
+        Product("bf16", kind, batch, rows, depth, *strides, 0, 0, kind != "bf16", step, ready=True), *gpu
     )
     scales = {"bf16": 0, "u4": 2 * rows * divide_up(depth, GROUP)}.get(kind, 4 * rows)
     sizes = {"weights": rows * row_bytes, "scales": scales, "x": 2 * batch * depth, "y": 2 * batch * rows}

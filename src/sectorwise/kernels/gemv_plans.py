@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING, Final
 
+from sectorwise.kernels.int4_plans import GROUP, TILE, plan_integers, takes_integers
 from sectorwise.kernels.plan import KernelPlan, Number, Numbers, Pointer, divide_up
+from sectorwise.kernels.product import Product
 
 if TYPE_CHECKING:
     from sectorwise.kernels.arrays import DeviceArray
@@ -16,9 +17,6 @@ C_TYPES: Final = {"bf16": "bf16", "f16": "f16", "f32": "float", "i8": "signed ch
 """Names of element types in the sources; u4 are the packed ones."""
 
 VECTOR_BYTES: Final = 16
-GROUP: Final = 128
-"""Weights of 4 bits that share a scale."""
-
 LOADS: Final = 4
 """Loads of 16 bytes that a lane has in flight: 64 bytes, so 512 threads of an SM are enough for 32 KiB."""
 
@@ -32,55 +30,39 @@ _SHARE_X: Final = 16
 """With so many rows an SM, two of them share each load of x."""
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
-    """A product y [batch, rows] = x [batch, depth] W^T, strides in elements; of packed weights W's are in bytes.
-
-    `kind` is the type of x and y, `weights` that of W; `scales` says whether there are some, and `scale_step` how far
-    apart in elements, of rows or of groups. `ready` says that nothing ahead on the stream writes weights or scales.
-    """
-
-    kind: str
-    weights: str
-    batch: int
-    rows: int
-    depth: int
-    x: tuple[int, int]
-    w: tuple[int, int]
-    y: tuple[int, int]
-    x_address: int
-    w_address: int
-    scales: bool = False
-    scale_step: int = 0
-    ready: bool = False
-
-
 def describe_product(
     x: DeviceArray, weights: DeviceArray, out: DeviceArray, scales: DeviceArray | None = None, *, ready: bool = False
 ) -> Product:
-    """The product of arrays whose shapes fit; x and out may have one axis less. Packed weights are [rows, bytes]."""
+    """The product of arrays whose shapes fit; x and out may have one axis less.
+
+    Packed weights are of bytes [tiles, groups, 16, 64], and scales say how many rows there are.
+    """
     x_strides, y_strides = ((0, *array.strides)[-2:] for array in (x, out))
     batch, depth = (1, *x.shape)[-2:]
     packed = weights.dtype == "u4"
+    rows, w = weights.shape[0], (weights.strides[0], weights.strides[1])
+    if packed and scales is not None:
+        rows, w = scales.shape[1], (weights.shape[1] * (GROUP // 2), 1)
     return Product(
         kind=x.dtype,
         weights=weights.dtype,
         batch=batch,
-        rows=weights.shape[0],
+        rows=rows,
         depth=depth,
         x=(x_strides[0], x_strides[1]),
-        w=(weights.strides[0], weights.strides[1]),
+        w=w,
         y=(y_strides[0], y_strides[1]),
         x_address=x.operand.address,
         w_address=weights.operand.address,
         scales=scales is not None,
         scale_step=0 if scales is None or (not packed and scales.shape == (1,)) else scales.strides[0],
         ready=ready,
+        scales_address=0 if scales is None else scales.operand.address,
     )
 
 
-def plan_product(product: Product, multiprocessors: int) -> KernelPlan | None:
-    """The launch of a product on a GPU of so many SMs, None where nothing is to be computed.
+def plan_product(product: Product, multiprocessors: int, capability: tuple[int, int]) -> KernelPlan | None:
+    """The launch of a product on a GPU of so many SMs and that compute capability, None where there is nothing to do.
 
     Operands are called x, weights, scales and y.
     """
@@ -88,6 +70,8 @@ def plan_product(product: Product, multiprocessors: int) -> KernelPlan | None:
         return None
     if not 0 < product.depth < _MOST_DEPTH:
         return _plan_any(product)
+    if product.weights == "u4" and _fits_tensor_cores(product) and takes_integers(product, capability):
+        return plan_integers(product, multiprocessors)
     if product.weights != product.kind:
         return _plan_tensor(product, multiprocessors) if _fits_tensor_cores(product) else _plan_any(product)
     if product.w[1] == product.x[1] == 1:
@@ -100,15 +84,15 @@ def plan_product(product: Product, multiprocessors: int) -> KernelPlan | None:
 
 
 def plan_packing(rows: int, depth: int, strides: tuple[int, int]) -> KernelPlan | None:
-    """The launch that packs weights of a byte each (`from`, strides in bytes) to words [rows, ceil(depth/128) * 16]."""
-    words = divide_up(depth, GROUP) * (GROUP // 8)
-    if rows * words == 0:
+    """The launch that packs weights of a byte each, `from`, strides in bytes, as `to`, [tiles, groups, 16, 64]."""
+    tiles, groups = divide_up(rows, TILE), divide_up(depth, GROUP)
+    if tiles * groups == 0:
         return None
     arguments: tuple[Argument, ...] = (
         *(Pointer("from"), Pointer("to")),
-        *(Number(number) for number in (rows, depth, *strides, words)),
+        *(Number(number) for number in (rows, depth, *strides, groups)),
     )
-    return KernelPlan("gemv_any.cu", "pack_int4", (divide_up(rows * words, 256), 1, 1), (256, 1, 1), arguments)
+    return KernelPlan("gemv_any.cu", "pack_int4", (tiles * groups, 1, 1), (256, 1, 1), arguments)
 
 
 def _item_bytes(dtype: str) -> int:

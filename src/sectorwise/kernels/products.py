@@ -15,10 +15,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from sectorwise.errors import ArgumentError
-from sectorwise.kernels.arrays import check_output, check_together, read_array, rename_type
+from sectorwise.kernels.arrays import check_output, check_together, contiguous_strides, read_array, rename_type
 from sectorwise.kernels.batches import broadcast_shapes, list_batches
 from sectorwise.kernels.frameworks import allocate
-from sectorwise.kernels.gemv_plans import GROUP, describe_product, plan_packing, plan_product
+from sectorwise.kernels.gemv_plans import describe_product, plan_packing, plan_product
+from sectorwise.kernels.int4_plans import GROUP, TILE
 from sectorwise.kernels.launching import choose_device, count_multiprocessors, launch, read_capability
 from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.plan import divide_up
@@ -113,13 +114,20 @@ def gemv_int4(
     stream: int | None = None,
     weights_ready: bool = False,
 ) -> Any:  # noqa: ANN401 - as `gemv`
-    """The product x W^T, for weights of `pack_int4`, uint8 [N, ceil(K / 128) * 64].
+    """The product x W^T, for weights of `pack_int4`, uint8 [ceil(N / 16), ceil(K / 128), 16, 64].
 
     Scales are of x's type, [ceil(K / 128), N], one for each 128 weights of a row.
 
-    Plan: as `gemv` on tensor cores; 16 bytes of a lane are 32 weights, four lanes have a group of 128 of a row, whose
-    scale is applied to the sum of its products. With bfloat16, weights are unpacked as 136 more than they are, and 136
-    times x is taken away from the sums, which stay in float32: exact products, rounded as all sums are.
+    Plan, for one or two inputs on compute capability 9.0: a block an SM that stays. Each of its eight warps has a part
+    of the depth, keeps its part of x in registers and goes through all of the block's tiles of 16 rows: copies of 4 KiB
+    that lie together, two of each warp under way, 64 KiB an SM, carried by no thread; blocks of two launches or three
+    fit an SM, so that the next ones copy while one ends. x becomes integers of 30 bits beside the largest element of a
+    warp's part, split into four signed bytes, which are four columns of a product of bytes: three instructions unpack
+    eight weights, sums of 128 are exact, and are added in float32. An infinity in x gives NaN.
+
+    Else, and where N or the scales' step is odd: as `gemv` on tensor cores; 16 bytes of a lane are 32 weights. With
+    bfloat16, weights are unpacked as 136 more than they are, and 136 times x is taken away from the sums, which stay in
+    float32: exact products, rounded as all sums are.
 
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
@@ -128,30 +136,32 @@ def gemv_int4(
     repeated = repeat(call)
     if repeated is not None:
         return repeated
-    given, held = _read_x(x, _HALVES), read_array("packed", packed)
+    given, held, factors = _read_x(x, _HALVES), read_array("packed", packed), read_array("scales", scales)
     groups = divide_up(given.shape[-1], GROUP)
-    if held.dtype != "u8" or len(held.shape) != 2 or held.shape[1] != groups * (GROUP // 2):
+    if factors.dtype != given.dtype or len(factors.shape) != 2 or factors.shape[0] != groups:
         raise ArgumentError(
-            f"packed: expected u8 of shape (N, {groups * (GROUP // 2)}), as pack_int4 makes of (N, {given.shape[-1]}), "
-            f"got {held.dtype} of shape {held.shape}"
-        )
-    if not _lies_by_rows(held):
-        raise ArgumentError(f"packed: expected rows one after the other, got strides {held.strides}")
-    factors = read_array("scales", scales)
-    wanted = (groups, held.shape[0])
-    if factors.dtype != given.dtype or factors.shape != wanted:
-        raise ArgumentError(
-            f"scales: expected {given.dtype} of shape {wanted}, got {factors.dtype} of shape {factors.shape}"
+            f"scales: expected {given.dtype} of shape ({groups}, N), as x has {given.shape[-1]} elements, "
+            f"got {factors.dtype} of shape {factors.shape}"
         )
     if factors.shape[1] > 1 and factors.strides[1] != 1:
         raise ArgumentError(f"scales: expected scales of neighbouring rows side by side, got strides {factors.strides}")
+    wanted = _shape_packed(factors.shape[1], given.shape[-1])
+    if held.dtype != "u8" or held.shape != wanted:
+        raise ArgumentError(
+            f"packed: expected u8 of shape {wanted}, as pack_int4 makes of ({factors.shape[1]}, {given.shape[-1]}), "
+            f"got {held.dtype} of shape {held.shape}"
+        )
+    if not _lies_together(held):
+        raise ArgumentError(f"packed: expected bytes that lie together, got strides {held.strides}")
     return _multiply(call, given, rename_type(held, "u4"), factors, ready=weights_ready)
 
 
 def pack_int4(weights: object, out: object | None = None, *, stream: int | None = None) -> Any:  # noqa: ANN401
-    """Weights [N, K] of int8 in -8 to 7 as uint8 [N, ceil(K / 128) * 64], in the order that `gemv_int4` reads.
+    """Weights [N, K] of int8 in -8 to 7 as uint8 [ceil(N / 16), ceil(K / 128), 16, 64], which `gemv_int4` reads.
 
-    What is below -8 or above 7 is clipped.
+    16 rows and 128 of the depth are 1,024 bytes that lie together. With k % 128 = 32 p + 8 t + e, weight (n, k), plus
+    8, is in byte [n // 16, k // 128, n % 16, 16 t + 4 p + e // 4 + 2 (e % 2)], in its upper half where e // 2 is odd.
+    What is below -8 or above 7 is clipped; beyond N and K are zeros.
 
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.
@@ -164,7 +174,7 @@ def pack_int4(weights: object, out: object | None = None, *, stream: int | None 
     if held.dtype != "i8" or len(held.shape) != 2:
         raise ArgumentError(f"weights: expected i8 of shape (N, K), got {held.dtype} of shape {held.shape}")
     rows, depth = held.shape
-    shape = (rows, divide_up(depth, GROUP) * (GROUP // 2))
+    shape = _shape_packed(rows, depth)
     result = allocate(weights, shape, "u8") if out is None else out
     target = read_array("out", result)
     check_together((held, target))
@@ -231,19 +241,23 @@ def matmul(a: object, b: object, out: object | None = None, *, stream: int | Non
     return result
 
 
-def _lies_by_rows(packed: DeviceArray) -> bool:
-    """Whether bytes of a matrix lie side by side, row after row; of an axis of one element the stride says nothing."""
-    wanted = (packed.shape[1], 1)
+def _shape_packed(rows: int, depth: int) -> tuple[int, ...]:
+    """What `pack_int4` makes of weights of that shape."""
+    return divide_up(rows, TILE), divide_up(depth, GROUP), TILE, GROUP // 2
+
+
+def _lies_together(packed: DeviceArray) -> bool:
+    """Whether bytes lie one after the other; of an axis of one element the stride says nothing."""
     return 0 in packed.shape or all(
         extent == 1 or stride == dense
-        for extent, stride, dense in zip(packed.shape, packed.strides, wanted, strict=True)
+        for extent, stride, dense in zip(packed.shape, packed.strides, contiguous_strides(packed.shape, 1), strict=True)
     )
 
 
 def _check_packed(target: DeviceArray) -> None:
-    if target.operand.address % 4 or not _lies_by_rows(target):
+    if target.operand.address % 4 or not _lies_together(target):
         raise ArgumentError(
-            f"out: expected rows one after the other from a multiple of 4 bytes, got strides {target.strides}"
+            f"out: expected bytes that lie together, from a multiple of 4 on, got strides {target.strides}"
         )
 
 
@@ -279,7 +293,8 @@ def _multiply_scaled(
 
 
 def _multiply(call: Call, given: DeviceArray, weights: DeviceArray, scales: DeviceArray | None, *, ready: bool) -> Any:  # noqa: ANN401 - an array of the framework
-    shape = (*given.shape[:-1], weights.shape[0])
+    rows = weights.shape[0] if scales is None or weights.dtype != "u4" else scales.shape[1]
+    shape = (*given.shape[:-1], rows)
     result = allocate(call.like, shape, given.dtype) if call.out is None else call.out
     target = read_array("out", result)
     inputs = (given, weights) if scales is None else (given, weights, scales)
@@ -288,7 +303,8 @@ def _multiply(call: Call, given: DeviceArray, weights: DeviceArray, scales: Devi
     if 0 in shape:
         return result
     device = choose_device((*inputs, target))
-    plan = plan_product(describe_product(given, weights, target, scales, ready=ready), count_multiprocessors(device))
+    product = describe_product(given, weights, target, scales, ready=ready)
+    plan = plan_product(product, count_multiprocessors(device), read_capability(device))
     if plan is not None:
         addresses = {"x": given.operand.address, "weights": weights.operand.address, "y": target.operand.address}
         if scales is not None:

@@ -40,7 +40,7 @@ def _list_operators() -> list[tuple[str, str, Any, Any]]:
         ("matmul", "(Tensor a, Tensor b) -> Tensor", products.matmul, _multiply_matrices),
         ("gemv_int8", product, products.gemv_int8, _multiply),
         ("gemv_fp8", product, products.gemv_fp8, _multiply),
-        ("gemv_int4", product, products.gemv_int4, _multiply),
+        ("gemv_int4", product, products.gemv_int4, _multiply_packed),
     ]
 
 
@@ -51,6 +51,11 @@ def _turn(a: Any) -> Any:  # noqa: ANN401 - a tensor
 def _multiply(x: Any, weights: Any, scales: Any = None) -> Any:  # noqa: ANN401 - tensors
     del scales
     return x.new_empty((*x.shape[:-1], weights.shape[0]))
+
+
+def _multiply_packed(x: Any, weights: Any, scales: Any) -> Any:  # noqa: ANN401 - tensors
+    del weights
+    return x.new_empty((*x.shape[:-1], scales.shape[1]))
 
 
 def _multiply_matrices(a: Any, b: Any) -> Any:  # noqa: ANN401 - tensors

@@ -17,7 +17,7 @@ __device__ float widen(e4m3 value) {
   return unpack<f16>(pair).x;
 }
 
-// One weight, by strides in elements; of four-bit ones in the order of pack_int4, `row_step` bytes a row.
+// One weight, by strides in elements; of four-bit ones in the order of pack_int4, `row_step` bytes a row on average.
 template <typename W> struct Read {
   static __device__ float at(const W* weights, int64 row, int64 depth, int64 row_step, int64 depth_step) {
     return widen(weights[row * row_step + depth * depth_step]);
@@ -27,7 +27,7 @@ template <> struct Read<nibble> {
   static __device__ float at(const nibble* weights, int64 row, int64 depth, int64 row_step, int64) {
     int within = (int)(depth % 128), piece = within / 32, place = within % 32 / 8, number = within % 8;
     int bit = 4 * (number / 2) + 16 * (number % 2);
-    int64 byte = row * row_step + depth / 128 * 64 + 16 * place + 4 * piece + bit / 8;
+    int64 byte = row / 16 * (16 * row_step) + depth / 128 * 1024 + row % 16 * 64 + 16 * place + 4 * piece + bit / 8;
     return (float)((weights[byte].bits >> bit % 8 & 15) - 8);
   }
 };
@@ -54,20 +54,21 @@ gemv_any(const W* __restrict__ weights, const T* __restrict__ x, const void* __r
   }
 }
 
-// Weights of -8 to 7, a byte each and `from_row`, `from_depth` apart, into the order that Int4 of gemv_tensor.cu reads, a
-// word a thread. What is below or above is clipped; beyond the depth are zeros.
+// Weights of -8 to 7, a byte each and `from_row`, `from_depth` apart, as [ceil(rows / 16), groups of 128, 16, 64] bytes, a
+// word a thread. Of the 16 words of a row in a group number 4 place + piece has elements 32 piece + 8 place and seven more,
+// each as weight + 8: element e from bit 4 (e / 2) + 16 (e % 2) on. What is below or above is clipped; beyond the rows and
+// the depth are zeros.
 extern "C" __global__ void __launch_bounds__(256)
 pack_int4(const signed char* __restrict__ from, unsigned int* __restrict__ to, int64 rows, int64 depth, int64 from_row,
-          int64 from_depth, int64 words_a_row) {
-  int64 number = (int64)blockIdx.x * 256 + threadIdx.x;
-  if (number >= rows * words_a_row) return;
-  int64 row = number / words_a_row, word = number % words_a_row, chunk = word / 16;
-  int place = (int)(word % 16) / 4, piece = (int)(word % 4);
-  int64 first = 128 * chunk + 32 * piece + 8 * place;
+          int64 from_depth, int64 groups) {
+  int64 number = (int64)blockIdx.x * 256 + threadIdx.x, tile = number / 256 / groups, group = number / 256 % groups;
+  if (16 * tile >= rows) return;
+  int row = (int)(number % 256) / 16, place = (int)(number % 16) / 4, piece = (int)(number % 4);
+  int64 first = 128 * group + 32 * piece + 8 * place, at = 16 * tile + row;
   unsigned int packed = 0;
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    int value = first + i < depth ? from[row * from_row + (first + i) * from_depth] : 0;
+    int value = at < rows && first + i < depth ? from[at * from_row + (first + i) * from_depth] : 0;
     packed |= (unsigned int)(min(max(value, -8), 7) + 8) << (4 * (i / 2) + 16 * (i % 2));
   }
   to[number] = packed;

@@ -147,14 +147,16 @@ gemv_tensor(  // sectorwise: allow SW401, SW402, SW403, SW404
   unsigned int less[4] = {W::LESS | depth >> 31, W::LESS | batch >> 31, W::LESS | ready >> 31, W::LESS | chunks >> 31};
   float sums[TILES][COLUMNS][4] = {};
   unsigned int kept[STAGES][TILES][2];  // of a slice's 4 groups of 16 rows a lane keeps two scales
-  const uint4* tile = weights + first_row * weights_row + lane % 16;
+  // Packed weights lie in tiles of 16 rows, and of a tile group after group.
+  const uint4* tile = weights + first_row * weights_row + (W::GROUPED ? lane % 16 / 4 * 64 + lane % 4 : lane % 16);
   auto fill = [&](int number, int stage) {
     bool inside = 16 * number + lane % 16 < vectors;
     uint4* to = ring + stage * STAGE + lane / 16 * 16;
 #pragma unroll
     for (int i = 0; i < 8 * TILES; ++i) {
       unsigned int row = min(2 * i + lane / 16, last_row);
-      const uint4* from = tile + 16 * number + (unsigned long long)row * weights_row;
+      const uint4* from = W::GROUPED ? tile + 256 * number + row / 16 * 16ull * weights_row + row % 16 * 4
+                                     : tile + 16 * number + (unsigned long long)row * weights_row;
       copy_async(to + 32 * i + (lane % 16 ^ lane / 16 * 4), from, inside);
     }
     if (W::GROUPED)
