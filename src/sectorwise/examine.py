@@ -15,7 +15,6 @@ from sectorwise.analysis.texts import name_file, read_texts
 from sectorwise.binary.cubin import read_cubin
 from sectorwise.binding import bind
 from sectorwise.machine.engine import execute
-from sectorwise.model.caches.chain import begin_chain
 from sectorwise.model.kernel_model import model_kernel
 from sectorwise.naming import find_kernel, shorten_name
 from sectorwise.rules.table import check_model
@@ -102,7 +101,11 @@ def execute_all(
 ) -> Iterator[KernelModel]:
     """The model of each launch, executed one at a time, as each holds its buffers; `progress` sees all their blocks."""
     before, total = 0, sum(bound.launch.blocks_total for bound in launches)
-    left = begin_chain() if chain else None
+    left = None
+    if chain:
+        from sectorwise.model.caches.chain import begin_chain
+
+        left = begin_chain()
     for bound in launches:
         execution = execute(bound, options, _shift(progress, before, total))
         model = model_kernel(bound, execution, follow_caches=follow_caches, warm=warm, chain=left)

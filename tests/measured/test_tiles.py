@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent / "tiles"
 TOTALS = ("bulk_load_sectors", "bulk_store_sectors", "bulk_reduction_sectors")
-UNSURE = ("store_same", "add_")
-"""All blocks store to one place, or sums that are not computed here."""
+UNSURE = "store_same"
+"""All blocks store to one place."""
 
 
 @cache

@@ -26,7 +26,7 @@ class TensorMap:
     """A tensor map as the hardware reads it; tuples begin with the axis whose elements lie next to each other.
 
     `fill_word` is what four bytes outside of the tensor become; `is_plain` says that tiles are not interleaved: that
-    layout is not followed here.
+    layout is not followed here. `kind` is the type of the elements, of whole numbers of up to 16 bits without its sign.
     """
 
     address: int
@@ -38,6 +38,7 @@ class TensorMap:
     swizzle_bytes: int
     fill_word: int
     is_plain: bool
+    kind: str
 
     @property
     def extents(self) -> tuple[int, ...]:
@@ -73,6 +74,7 @@ _CODES: Final = {
 }  # fmt: skip
 _WIDTHS_BYTES: Final = {0: 1, 1: 2, 2: 4, 3: 4, 4: 8, 5: 8, 6: 2, 7: 4, 8: 4, 9: 8, 10: 2}
 """By code; 8 is a single whose denormals are flushed. TF32 has the code of a single and a bit of its own."""
+_KINDS: Final = {code: kind for kind, code in reversed(_CODES.items())} | {8: "f32_ftz"}
 _SWIZZLES: Final = (0, 32, 64, 128)
 _INTERLEAVES: Final = (0, 16, 32)
 _PROMOTIONS: Final = (0, 64, 128, 256)
@@ -153,4 +155,5 @@ def decode_map(data: bytes) -> TensorMap | None:
         _SWIZZLES[fields >> _SWIZZLE_BIT & 3],
         _NAN_BITS if fields >> _FILL_BIT & 1 else 0,
         is_plain=not interleaved,
+        kind=_KINDS[code],
     )

@@ -31,6 +31,7 @@ from sectorwise.machine.bulk_rows import (
     row_words,
     transact,
 )
+from sectorwise.machine.bulk_sums import can_reduce, find_kind, reduce_words
 from sectorwise.machine.copy_counts import find_copy_counter, note_doubts, note_unknown, tell_sectors
 from sectorwise.machine.copy_sums import Moved, add_moved, note_landings
 from sectorwise.machine.lanes import unpack
@@ -226,10 +227,7 @@ def arrive_for_tensor_cores(batch: Batch, frame: Frame, window: Window, instruct
 
 
 def _copy(batch: Batch, frame: Frame, instruction: Instruction, ranges: _Ranges, issuing: Lanes) -> None:
-    """From source to target, 16 bytes a lane at a time.
-
-    Sums into global memory are not made: what they leave there is not known.
-    """
+    """From source to target, 16 bytes a lane at a time."""
     ways, target, source, sizes = ranges.ways, ranges.target, ranges.source, ranges.sizes
     spaces = tuple(Space.SHARED if way == "S" else Space.GLOBAL for way in ways)
     lane = np.arange(32) * UNIT_BYTES
@@ -240,10 +238,11 @@ def _copy(batch: Batch, frame: Frame, instruction: Instruction, ranges: _Ranges,
         words, taint = read_words(read, UNIT_BYTES, frame.warps)
         given = Request(instruction, spaces[0], frame.rows, frame.warps, active)
         written = resolve(batch.memory, target[:, None] + start + lane, UNIT_BYTES, given)
-        if instruction.opcode == "UBLKRED":
+        judged = judge_copied(batch, frame, taint, ranges.doubt)
+        if instruction.opcode == "UBLKRED" and can_reduce(instruction, find_kind(instruction)):
+            reduce_words(written, instruction, find_kind(instruction), words, active, judged)
+        elif instruction.opcode == "UBLKRED":
             leave_sums_unknown(batch, instruction)
             stain_words(written, UNIT_BYTES, active, frame.warps, UNKNOWN)
         else:
-            write_words(
-                written, UNIT_BYTES, words, active, frame.warps, judge_copied(batch, frame, taint, ranges.doubt)
-            )
+            write_words(written, UNIT_BYTES, words, active, frame.warps, judged)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from sectorwise.machine.algebra import Rounding
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from fractions import Fraction
 
 Lanes = npt.NDArray[Any]
 
@@ -277,6 +277,8 @@ def _fits(value: Lanes) -> Lanes:
 
 def _fma_exact(a: float, b: float, c: float, rounding: Rounding) -> float:
     """The value of a * b + c for one lane, in rational numbers."""
+    from fractions import Fraction  # few launches come here
+
     if not (math.isfinite(a) and math.isfinite(b)):
         return float(np.float64(a) * np.float64(b) + np.float64(c))
     if not math.isfinite(c):
@@ -293,6 +295,8 @@ def _fma_exact(a: float, b: float, c: float, rounding: Rounding) -> float:
 
 def round_fraction(exact: Fraction, rounding: Rounding) -> float:
     """The double that a nonzero rational number rounds to."""
+    from fractions import Fraction
+
     negative, size = exact < 0, abs(exact)
     exponent = size.numerator.bit_length() - size.denominator.bit_length()
     if Fraction(2) ** exponent > size:

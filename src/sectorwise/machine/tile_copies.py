@@ -29,6 +29,7 @@ from sectorwise.machine.bulk_rows import (
     row_places,
     row_words,
 )
+from sectorwise.machine.bulk_sums import can_reduce, reduce_words
 from sectorwise.machine.copy_counts import find_copy_counter, note_doubts, note_unknown, tell_sectors
 from sectorwise.machine.copy_sums import add_moved, note_landings
 from sectorwise.machine.memory import WINDOW_BYTES, Request, resolve
@@ -189,7 +190,10 @@ def _store(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles) 
         words, taint = read_words(read, unit, frame.warps)
         given = Request(instruction, Space.GLOBAL, frame.rows, frame.warps, active)
         written = resolve(batch.memory, np.where(below, 0, addresses), unit, given)
-        if instruction.opcode == "UTMAREDG":
+        if instruction.opcode == "UTMAREDG" and can_reduce(instruction, tiles.tensor.kind):
+            judged = judge_copied(batch, frame, taint, tiles.doubt)
+            reduce_words(written, instruction, tiles.tensor.kind, words, active, judged)
+        elif instruction.opcode == "UTMAREDG":
             leave_sums_unknown(batch, instruction)
             stain_words(written, unit, active, frame.warps, UNKNOWN)
         else:

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from sectorwise.model.causes import find_causes
 from sectorwise.model.occupancy import occupancy
 from sectorwise.model.pace import estimate_pace
-from sectorwise.model.time import estimate_time
 from sectorwise.model.totals import sum_totals
 
 if TYPE_CHECKING:
@@ -68,12 +66,18 @@ def model_kernel(
         cluster_blocks=1 if needs.cluster is None else prod(needs.cluster),
     )
     totals = sum_totals(execution.sites, int(execution.issued.sum()), execution.bulk)
-    traffic = None
+    traffic: Traffic | None = None
+    time: Time | None = None
+    causes: tuple[Cause, ...] = ()
     if follow_caches:
+        from sectorwise.model.causes import find_causes
+        from sectorwise.model.time import estimate_time
         from sectorwise.model.traffic import estimate_traffic
 
         traffic = estimate_traffic(bound, execution, held, warm=warm, chain=chain)
-    time = None if traffic is None else estimate_time(bound, execution, held, traffic)
+        time = None if traffic is None else estimate_time(bound, execution, held, traffic)
+        if traffic is not None and time is not None:
+            causes = find_causes(bound, execution, held, traffic, time)
     return KernelModel(
         bound=bound,
         execution=execution,
@@ -81,6 +85,6 @@ def model_kernel(
         occupancy=held,
         traffic=traffic,
         time=time,
-        causes=() if traffic is None or time is None else find_causes(bound, execution, held, traffic, time),
+        causes=causes,
         pace=estimate_pace(bound, execution, totals, held, traffic, time),
     )

@@ -38,7 +38,6 @@ from sectorwise.rules import (
     uncoalesced,
     uneven_blocks,
 )
-from sectorwise.rules.prices import price
 from sectorwise.rules.rule import Rule
 
 if TYPE_CHECKING:
@@ -89,7 +88,11 @@ _ORDER: Final = tuple(Severity)
 
 def check_model(model: KernelModel, rules: Iterable[Rule] = RULES) -> tuple[Finding, ...]:
     """What the rules find, the worst severity first, and within it the dearest."""
-    found = [price(finding, model) for rule in rules for finding in rule.check(model)]
+    found = [finding for rule in rules for finding in rule.check(model)]
+    if model.time is not None:
+        from sectorwise.rules.prices import price
+
+        found = [price(finding, model) for finding in found]
     return tuple(sorted(found, key=_rank))
 
 
