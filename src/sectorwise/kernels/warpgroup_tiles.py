@@ -47,7 +47,7 @@ _SHARPNESS: Final = 3.87
 what a launch, a tile, a result of it, adding in a cluster, and handing on take besides; the DRAM. How far what runs at
 once adds up is `_SHARPNESS`.
 
-Fitted to 250 times of 29 products on an H200 (the log of kernels), whose SM multiplies 2,048 a cycle by the datasheet.
+Fitted to 297 times of 45 products on an H200 (the log of kernels), whose SM multiplies 2,048 a cycle by the datasheet.
 """
 
 
