@@ -32,7 +32,6 @@ FILES = sorted([*FOLDER.glob("*.json"), *FOLDER.glob("frameworks/*.json")])
 
 ORDERED = frozenset(
     {
-        "bins_shared",
         "breadth_first",
         "compact",
         "generic_half_sums_2",
@@ -58,9 +57,7 @@ ORDERED = frozenset(
     }
 )
 """Launches some of whose counts depend on how warps happen to follow each other."""
-MEETING = frozenset(
-    {"by_case", "hash_probe", "hash_probe_2", "insertion_sort", "mandelbrot", "run_lengths", "traverse"}
-)
+MEETING = frozenset({"by_case", "hash_probe_2", "mandelbrot", "run_lengths"})
 """Launches whose lanes part: those that come to a BSYNC at one time issue it once, others once each, so that every run,
 and every pass of the profiler, has another number of instructions. All else is the same."""
 JUMPS = {
@@ -119,8 +116,8 @@ def counts_something(site: MemorySite) -> bool:
 
 def test_all_launches_are_here() -> None:
     names = [case["name"] for _, case in ROWS]
-    assert len(set(names)) == len(names) == 233
-    assert sum(len(case["measured"]["memory_instructions"]) for _, case in ROWS) == 3584
+    assert len(set(names)) == len(names) == 264
+    assert sum(len(case["measured"]["memory_instructions"]) for _, case in ROWS) == 3522
 
 
 @pytest.mark.parametrize(("path", "case"), ROWS, ids=[case["name"] for _, case in ROWS])
