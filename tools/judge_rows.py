@@ -22,9 +22,10 @@ from sectorwise.machine.execution import Certainty, Execution, ExecutionOptions,
 from sectorwise.machine.forms import access_of
 from sectorwise.model.caches.lines import SECTOR_BYTES
 from sectorwise.model.caches.window import leave_noise_out
+from sectorwise.model.obstacles import NOTHING, Obstacle
 from sectorwise.model.occupancy import Occupancy, occupancy
 from sectorwise.model.roofline import Level, draw_roofline
-from sectorwise.model.time import NOTHING, Obstacle, estimate_time
+from sectorwise.model.time import estimate_time
 from sectorwise.model.traffic import Traffic, estimate_traffic, open_window_of
 
 if TYPE_CHECKING:

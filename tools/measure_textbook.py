@@ -2,7 +2,7 @@
 
 Needs a GPU of compute capability 9.0 and Nsight Compute's `ncu`, about a minute, and of this project nothing else:
 
-    python -m tools.measure_textbook [claims | statements | mappings | tensor] ... [-o FOLDER]
+    python -m tools.measure_textbook [claims | statements | mappings | splits | tensor] ... [-o FOLDER]
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ CUBINS = {
     "claims": "claims.sm_90.cubin",
     "statements": "statements.sm_90.cubin",
     "mappings": "mappings.sm_90.cubin",
+    "splits": "splits.sm_90.cubin",
     "tensor": "tensor.sm_90a.cubin",
 }
 

@@ -16,6 +16,7 @@ from sectorwise.advise.records import advise_records, parse_record
 from sectorwise.advise.transpose import advise_transpose as compare_transposes
 from tests.cli.commands import run
 from tests.measured.rows import read_rows
+from tests.measured.spread import measure_range
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
@@ -141,8 +142,9 @@ def test_few_records_at_random_places_want_structs() -> None:
 
 def test_records_take_the_time_that_was_measured() -> None:
     one = advise_records(PARTICLE, "x")
-    assert one.find("array of structs").cost.time_ns == pytest.approx(measure_textbook("c_aos48_one"), rel=0.05)
-    assert one.find("struct of arrays").cost.time_ns == pytest.approx(measure_textbook("c_soa_one"), rel=0.25)
+    low, high = measure_range("c_aos48_one", measure_textbook("c_aos48_one"))
+    assert 0.95 * low < one.find("array of structs").cost.time_ns < 1.05 * high
+    assert one.find("struct of arrays").cost.time_ns == pytest.approx(measure_textbook("c_soa_one"), rel=0.16)
     # A quarter of the records, each once.
     random = advise_records(PARTICLE, "*", elements=1 << 20, pattern="random")
     assert random.find("array of structs").cost.time_ns == pytest.approx(measure_textbook("c_aos48_random"), rel=0.1)
@@ -214,7 +216,7 @@ def test_mappings_of_a_square_weight_and_of_short_rows_rank_as_measured() -> Non
     measured = {name: measure_textbook(name) for name in predicted}
     assert_same_order(predicted, measured)
     for name, time_ns in predicted.items():
-        assert time_ns == pytest.approx(measured[name], rel=0.21), name
+        assert time_ns == pytest.approx(measured[name], rel=0.2), name
     for name in ("c_gemv_thread_a_column_4096", "c_gemv_short_four_rows", "c_gemv_warp_a_row_14336"):
         assert predicted[name] == pytest.approx(measured[name], rel=0.1), name
     way = rows.find("a thread a row").cost
@@ -244,7 +246,7 @@ def test_mappings_rank_as_measured_for_every_batch_and_order_of_storage(layout: 
     measured = {row: measure_textbook(row, "mappings") for row in names}
     assert_same_order(predicted, measured)
     # Two bytes a lane and several vectors: waits for each x, which plans of bursts leave out, are a third of the time.
-    within = {row: 0.35 if row in {"m_row_scalar_4", "m_row_scalar_8"} else 0.21 for row in names}
+    within = {row: 0.35 if row in {"m_row_scalar_4", "m_row_scalar_8"} else 0.2 for row in names}
     for row, time_ns in predicted.items():
         assert time_ns == pytest.approx(measured[row], rel=within[row]), row
 
@@ -309,6 +311,34 @@ def test_the_order_reverses_where_it_is_said_to(shape: tuple[int, int], layout: 
             assert there.winner.name == each.winner
             assert min(same, default=np.inf) / there.winner.cost.time_ns == pytest.approx(each.times)
         assert " ".join(str(each).split()) in " ".join(str(found).split())
+
+
+def test_few_rows_split_k_over_blocks() -> None:
+    found = advise_gemv(8, 131_072)
+    split, cleared = (found.find(f"64 blocks a row, {how}") for how in ("last adds", "atomics"))
+    assert found.winner is split
+    assert split.kind == cleared.kind == "split K over blocks"
+    # 8 x 64 blocks of eight warps, each with 256 KiB / 512 of a row.
+    assert (split.cost.blocks, split.cost.threads) == (512, 512 * 256)
+    one_block = found.find("8 warps a row (split K)").cost
+    assert one_block.blocks == 8
+    assert 5 * split.cost.time_ns < one_block.time_ns
+    # What adds the sums is counted: a store, a fence, a count, and the last block's loads; or atomics and a launch.
+    plain = split.cost.parts_ns["warps"] - cleared.cost.parts_ns["warps"]
+    assert plain > 3 * 141
+    clear_ns = cleared.cost.parts_ns["launch"] - split.cost.parts_ns["launch"]
+    low, high = measure_range("m_clear", measure_textbook("m_clear", "splits"))
+    assert low < clear_ns < high
+    assert cleared.cost.parts_ns["atomics"] == pytest.approx(64 * 1.74)
+
+
+def test_splitting_k_over_blocks_loses_where_rows_fill_the_device() -> None:
+    assert not any(way.kind == "split K over blocks" for way in advise_gemv(4096, 4096).candidates)
+    found = compare_mappings(8, 131_072)
+    (rises,) = (each for each in found.crossovers if each.quantity == "N" and each.rises)
+    assert rises.winner is not None
+    assert "blocks a row" not in rises.winner
+    assert 64 < rises.value <= 2048
 
 
 def test_mappings_that_fit_no_multiprocessor_are_left_out() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 import sectorwise as sw
@@ -217,7 +221,7 @@ def test_the_ridge_tile_does_not_fit_and_the_accumulator_is_why() -> None:
 
 def test_the_next_larger_loses_for_a_reason() -> None:
     larger = {cost.name: why for cost, why in plan_tiles(4096, 4096, 4096, device="h100-sxm").larger}
-    assert "registers" in larger["256x256x64x3"]
+    assert "registers" in larger["256x256x64x3 c2"]
     few = plan_tiles(512, 512, 8192)
     assert few.winner.tile.split > 1
     assert few.winner.blocks > 512 * 512 // (few.winner.tile.bm * few.winner.tile.bn)
@@ -238,9 +242,66 @@ def test_lanes_plan_single_precision() -> None:
     assert plan.winner.tflops < 66.9
 
 
+def test_clusters_read_what_they_share_once() -> None:
+    alone, pair = (
+        judge_tile(4096, 4096, 4096, (128, 256, 64, 3), device="h100-sxm", cluster=cluster).winner for cluster in (1, 2)
+    )
+    # Two blocks of 128 x 256 ask the L2 for what a tile of 256 x 256 asks for: 85 operations a byte, and 128.
+    assert alone.boundary("l2").intensity == pytest.approx(2 / (1 / 128 + 1 / 256) / 2)
+    assert pair.boundary("l2").intensity == pytest.approx(128)
+    assert alone.boundary("l2").intensity < pair.boundary("l2").ridge < pair.boundary("l2").intensity
+    assert (pair.name, pair.bound, alone.bound) == ("128x256x64x3 c2", "compute", "l2")
+    assert (pair.shared_bytes, pair.registers, pair.blocks) == (alone.shared_bytes, alone.registers, alone.blocks)
+    assert alone.time_ns is not None
+    assert pair.time_ns is not None
+    assert pair.time_ns < 0.85 * alone.time_ns
+
+
+def test_the_planner_takes_clusters_where_the_device_has_them() -> None:
+    plan = plan_tiles(4096, 4096, 4096, device="h100-sxm")
+    assert plan.winner.name == "128x256x64x3 c2"
+    assert "fetch B together" in str(plan)
+    assert all(each.tile.cluster == 1 for each in plan_tiles(4096, 4096, 4096, device="a100").candidates)
+    assert all(each.tile.cluster == 1 for each in plan_tiles(2048, 2048, 2048, "fp32").candidates)
+    # One row of tiles is no whole cluster.
+    assert all(each.tile.cluster == 1 or each.tile.bm < 128 for each in plan_tiles(128, 4096, 4096).candidates)
+
+
+def read_products() -> list[tuple[float, float]]:
+    """Predicted and measured times of products that an H200 computed by clusters of two, tile by tile."""
+    path = Path(__file__).parents[2] / "benchmarks" / "kernels" / "matmul-h200.json"
+    pairs = []
+    for row in json.loads(path.read_text(encoding="utf-8"))["rows"]:
+        kernel = re.fullmatch(r"matmul_tma<bf16, (\d+), (\d+), (\d+), (\d+), .*>", row["kernel"])
+        if kernel is None:
+            continue
+        down, across, stages, cluster = map(int, kernel.groups())
+        product = make_product(row["m"], row["n"], row["k"], "bf16", "h200")
+        cost = judge(product, replace(make_tile(product, (down, across, 64, stages)), cluster=cluster))
+        assert cost.time_ns is not None
+        pairs.append((cost.time_ns, 1000 * row["us"]))
+    return pairs
+
+
+def test_tiles_with_clusters_take_about_the_time_that_was_measured() -> None:
+    pairs = read_products()
+    assert len(pairs) >= 30
+    errors = [abs(predicted / measured - 1) for predicted, measured in pairs]
+    # The card lowers its clock while tensor cores are busy: most times are a tenth too short.
+    assert median(errors) < 0.12
+    assert max(errors) < 0.22
+    ranks = [np.argsort(np.argsort(column)) for column in zip(*pairs, strict=True)]
+    assert np.corrcoef(ranks[0], ranks[1])[0, 1] > 0.99
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: judge_tile(4096, 4096, 4096, (128, 128, 64, 3), device="a100", cluster=2), "compute capability 8.0"),
+        (lambda: judge_tile(4096, 4096, 4096, (128, 128, 64, 3), cluster=3), "32 rows of tiles must be whole clusters"),
+        (lambda: judge_tile(4096, 4096, 4096, (128, 128, 64, 3), cluster=16), "at most 8 blocks"),
+        (lambda: judge_tile(4096, 4096, 4096, (128, 128, 64, 3), cluster=0), "cluster is 0"),
+        (lambda: judge_tile(4096, 4096, 4096, (128, 64, 16, 1), "fp32", cluster=2), "fp32 on H200"),
         (lambda: plan_tiles(0, 8, 8), "M is 0"),
         (lambda: plan_tiles(64, 64, 64, "fp8", device="a100"), "has no peak rate for 'fp8'"),
         (lambda: plan_tiles(64, 64, 64, device="mi300x"), "only NVIDIA devices"),
@@ -274,6 +335,9 @@ def test_the_document_and_the_errors_of_the_command(capsys: pytest.CaptureFixtur
     assert run(capsys, "tile", 512, 512, "x").code == 2
     assert run(capsys, "tile", 512, 512, 512, "--from", "128").code == 2
     assert run(capsys, "tile", 512, 512, 512, "--warp", "8,8").code == 2
+    assert run(capsys, "tile", 512, 512, 512, "--cluster", "2").code == 2
+    outcome = run(capsys, "tile", 4096, 4096, 4096, "--from", "128,256,64,3", "--cluster", "2")
+    assert "128x256x64x3 c2" in outcome.out
 
 
 @pytest.mark.parametrize("dtype", ["fp16", "fp32", "int8", "int4", "fp64", "tf32", "fp8"])

@@ -10,7 +10,7 @@ from sectorwise.analysis.reading import read_analysis
 from sectorwise.errors import ArgumentError
 from sectorwise.report import json as document
 from tests.comparison.kernels import analyze_example
-from tests.report.samples import FAULTY, UNKNOWN, make_analysis, make_kernel
+from tests.report.samples import COPYING, FAULTY, UNKNOWN, make_analysis, make_kernel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sectorwise.analysis.data import Analysis
 
 
-@pytest.mark.parametrize("analysis", [analyze_example(), make_analysis(make_kernel(), UNKNOWN, FAULTY)])
+@pytest.mark.parametrize("analysis", [analyze_example(), make_analysis(make_kernel(), UNKNOWN, FAULTY, COPYING)])
 def test_what_is_written_is_read(analysis: Analysis, tmp_path: Path) -> None:
     path = tmp_path / "analysis.json"
     path.write_text(document.render(analysis), encoding="utf-8")
@@ -35,6 +35,18 @@ def test_fields_of_later_versions_are_passed_over_and_new_ones_may_lack(tmp_path
     path = tmp_path / "analysis.json"
     path.write_text(json.dumps(plain), encoding="utf-8")
     assert read_analysis(path).kernels == make_analysis().kernels
+
+
+def test_documents_from_before_bulk_copies_are_read(tmp_path: Path) -> None:
+    plain: dict[str, Any] = json.loads(document.render(make_analysis(COPYING)))
+    (kernel,) = plain["kernels"]
+    del kernel["copies"], kernel["copy_ring"], kernel["limitations"][0]["of_values"]
+    for name in ("bulk_load_sectors", "bulk_store_sectors", "bulk_reduction_sectors"):
+        del kernel["totals"][name]
+    path = tmp_path / "analysis.json"
+    path.write_text(json.dumps(plain), encoding="utf-8")
+    (found,) = read_analysis(path).kernels
+    assert (found.copies, found.copy_ring, found.totals.bulk_load_sectors) == ((), None, None)
 
 
 @pytest.mark.parametrize(

@@ -185,10 +185,11 @@ def test_products_are_launched(monkeypatch: pytest.MonkeyPatch) -> None:
     }
     kernels.gemv(*(TensorLike(np.zeros(shape, "f4"), "float32") for shape in ((0, 8), (3, 8), (0, 3))))
     assert len(launches.made) == 6
-    assert kernels.matmul(tensors[0], TensorLike(weights.T, "bfloat16"), tensors[2], stream=9) is tensors[2]
+    a, c = (TensorLike(np.zeros((20, width), np.uint16), "bfloat16") for width in (256, 32))
+    assert kernels.matmul(a, TensorLike(weights.T, "bfloat16"), c, stream=9) is c
     plan, addresses, _, _ = launches.made[6]
     assert plan.kernel == "matmul_tensor<bf16, 64, true, false>"
-    assert addresses == {"a": address_of(x), "b": address_of(weights), "c": address_of(out)}
+    assert addresses == {"a": address_of(a.values), "b": address_of(weights), "c": address_of(c.values)}
 
 
 def test_bad_products_are_refused() -> None:

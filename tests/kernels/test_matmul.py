@@ -44,7 +44,10 @@ def multiply(a: Array, b: Array, kind: str, multiprocessors: int, out: Array | N
         ("bf16", (130, 136, 72), (False, True), 2, "matmul_tensor<bf16, 128, true, false>"),
         ("bf16", (48, 40, 1), (True, False), 132, "matmul_tensor<bf16, 64, false, true>"),
         ("bf16", (17, 33, 19), (False, False), 132, "matmul_any<bf16>"),
-        ("bf16", (1, 1, 1), (False, False), 132, "matmul_any<bf16>"),
+        ("bf16", (1, 1, 1), (False, False), 132, "gemv_rows<bf16, 16, 1, 1, 2>"),
+        ("bf16", (5, 40, 520), (False, True), 132, "gemv_tensor<Plain, bf16, 8, 1, 1, 8, 1>"),
+        ("f16", (40, 1, 264), (False, False), 132, "gemv_rows<f16, 16, 1, 1, 2>"),
+        ("bf16", (5, 40, 19), (False, False), 132, "matmul_any<bf16>"),
         ("bf16", (8, 8, 0), (False, False), 132, "matmul_any<bf16>"),
     ],
 )

@@ -166,7 +166,7 @@ def test_tiles_that_are_chosen_fit(multiprocessors: int) -> None:
     for m, n, k in itertools.product((1, 48, 200, 1024, 8192), (8, 264, 4096, 16384), (1, 64, 1000, 16384)):
         sizes = sizes_of(m, n, k)
         tile = choose_tile(sizes, multiprocessors)
-        assert tile in set(list_tiles(sizes))
+        assert tile in set(list_tiles(sizes, multiprocessors))
         for one in BOTH:
             assert tile.shared_bytes(sizes, one=one) <= MOST_SHARED_BYTES
             assert tile.stages(sizes, one=one) >= max(3, -(-tile.across // 64))
@@ -176,7 +176,7 @@ def test_tiles_that_are_chosen_fit(multiprocessors: int) -> None:
 def test_work_is_shared_to_the_last_step() -> None:
     for m, n, k, multiprocessors in itertools.product((48, 4096), (264, 5000), (64, 1000, 14336), (2, 78, 132)):
         sizes = sizes_of(m, n, k, count=2)
-        for tile in list_tiles(sizes):
+        for tile in list_tiles(sizes, multiprocessors):
             work = share_work(tile, sizes, multiprocessors)
             if tile.split or tile.cluster > multiprocessors:
                 continue

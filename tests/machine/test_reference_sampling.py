@@ -140,3 +140,12 @@ def test_strata_are_of_whole_groups() -> None:
     assert {group.shape[1] for group in strata} == {2}
     assert sorted(len(group) for group in strata) == [1, 1, 1, 1, 1, 1, 2, 2, 2]
     assert [2, 3] in [row for group in strata for row in group.tolist()]
+
+
+def test_coarse_strata_are_corners_edges_and_the_rest() -> None:
+    strata = split_strata((6, 4, 1), np.arange(24), is_coarse=True)
+    assert sorted(stratum.reshape(-1).tolist() for stratum in strata) == [
+        [0, 5, 18, 23],
+        [1, 2, 3, 4, 6, 11, 12, 17, 19, 20, 21, 22],
+        [7, 8, 9, 10, 13, 14, 15, 16],
+    ]

@@ -28,6 +28,8 @@ MAPPINGS = (
     "m_row_split_4", "m_columns_1", "m_columns_8", "m_columns_32",
 )  # fmt: skip
 
+SPLITS = ("m_few_warps", "m_few_atomics_16", "m_few_atomics_64", "m_clear")
+
 
 @cache
 def read_measured(family: str) -> dict[str, dict[str, Any]]:
@@ -36,7 +38,12 @@ def read_measured(family: str) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("family", "name"), [("statements", name) for name in ROWS] + [("mappings", name) for name in MAPPINGS]
+    ("family", "name"),
+    [
+        *(("statements", name) for name in ROWS),
+        *(("mappings", name) for name in MAPPINGS),
+        *(("splits", name) for name in SPLITS),
+    ],
 )
 def test_every_instruction_counts_what_was_measured(family: str, name: str) -> None:
     (launch,) = (each for each in read_launch_file(FOLDER / f"{family}.json").cases if each.case == name)

@@ -277,7 +277,7 @@ def test_the_order_of_blocks_matters() -> None:
     apart = [block % 4 for block in range(16)]
     together = [block // 4 for block in range(16)]
 
-    def count_hits(group: list[int]) -> int:
+    def count_hits(group: list[int]) -> float:
         line = [100 * group[block] + step for step in range(8) for block in range(16)]
         window = make_window(line, block=[block for _ in range(8) for block in range(16)])
         placement = place_blocks(window.measure_blocks(), 4, (4,))

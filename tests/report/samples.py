@@ -23,7 +23,7 @@ from sectorwise.analysis.describe_pace import (
     describe_roofline,
     describe_waves,
 )
-from sectorwise.analysis.instructions import BulkCopyUse
+from sectorwise.analysis.instructions import BulkCopyUse, RingUse
 from sectorwise.binary.ir import Location
 from sectorwise.counting.request import Access, Operation, Space
 from sectorwise.device import load_device
@@ -288,6 +288,7 @@ COPIES = (
 COPYING = replace(
     make_kernel(limitations=(LimitationReport(site=None, offset="0x0170", because=LOST, location=place(7)),)),
     copies=COPIES,
+    copy_ring=RingUse(16384, 2, 15.5, 16384, 22672.75),
 )
 
 UNKNOWN = make_kernel(

@@ -11,6 +11,7 @@ from sectorwise.advise.crossovers import Axis, Crossover, find_crossovers
 from sectorwise.advise.dtypes import find_dtype
 from sectorwise.advise.gemv_batch import list_matrix_ways, list_shared_column_ways, list_shared_row_ways
 from sectorwise.advise.gemv_plans import VECTOR_BYTES, Way, Weight, list_column_ways, list_row_ways
+from sectorwise.advise.gemv_split import list_split_ways
 from sectorwise.advise.plan import estimate
 from sectorwise.advise.prepack import list_prepackings
 from sectorwise.advise.ranking import EQUAL, Ranking, compare_costs, rank
@@ -101,7 +102,7 @@ def _judge_all(weight: Weight, device: DeviceSpec) -> tuple[list[Mapping], list[
 
 def _list_ways(weight: Weight, device: DeviceSpec) -> list[Way]:
     if weight.layout == "NK":
-        listed = list_row_ways(weight, device) + list_shared_row_ways(weight, device)
+        listed = list_row_ways(weight, device) + list_split_ways(weight, device) + list_shared_row_ways(weight, device)
     else:
         listed = list_column_ways(weight, device) + list_shared_column_ways(weight, device)
     saturates = find_saturation(weight, device)

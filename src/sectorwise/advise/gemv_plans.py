@@ -205,7 +205,7 @@ def _plan_lanes_along_k(
         once += [
             shared("partial", lane * 0 + np.arange(1)[:, None] * 4, 4, operation="store", times=share.at_once),
             barrier(),
-            shared("partials", lane % parts * 4, 4, times=share.at_once),
+            shared("partials", lane % min(parts, BLOCK_WARPS) * 4, 4, times=share.at_once),
         ]
     once.append(store("y", np.zeros((1, WARP_LANES), dtype=np.int64), Y_BYTES, times=share.at_once * together))
     warps = -(-weight.n * parts // (rows * together))
@@ -222,6 +222,13 @@ def _plan_lanes_along_k(
     kind = "a warp a row" if width == VECTOR_BYTES else "a warp a row, narrow"
     kind = "rows a warp" if rows > 1 else "split K" if parts > 1 else "rows together" if together > 1 else kind
     return Way(plan, source, stride, width, reduction, need, asked, kind, share)
+
+
+def plan_rows_of_blocks(weight: Weight, device: DeviceSpec, name: str, blocks: int) -> Way:
+    """So many blocks a row, each of which shares its part of K among its warps; what they found is not added yet."""
+    way = _plan_lanes_along_k(weight, device, name, parts=blocks * BLOCK_WARPS)
+    # The warps of a block add first: its own sum is the one thing that leaves it.
+    return replace(way, plan=replace(way.plan, once=tuple(step for step in way.plan.once if step.name != "y")))
 
 
 def _plan_thread_a_row(weight: Weight, device: DeviceSpec) -> Way:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from sectorwise.advise.steps import SECTOR_BYTES, WARP_LANES, Step
 from sectorwise.device import DeviceSpec, load_device, require_capability
 from sectorwise.model.bounds import (
+    IN_STEP_WAVES,
     PROLOGUE_NS,
     bound_dram,
     combine_bounds,
@@ -23,7 +24,8 @@ from sectorwise.model.bounds import (
     name_longest,
 )
 from sectorwise.model.concurrency import Bound, estimate_concurrency
-from sectorwise.model.latency import MEASURED_DEVICE
+from sectorwise.model.ending import Stretch, find_end
+from sectorwise.model.latency import MEASURED_DEVICE, describe_memory
 from sectorwise.model.occupancy import occupancy
 from sectorwise.model.roofline import Level, draw_roofline
 from sectorwise.model.schedule import Access, Schedule, Slot
@@ -79,6 +81,8 @@ class Plan:
     dram_write_bytes: float = 0.0
     lone_bytes: float = 0.0
     l2_bytes: float | None = None
+    same_address: int = 0
+    launches_beside: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,7 @@ class Cost:
 def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
     """What the plan costs; raises `ArgumentError` where its block cannot be resident."""
     spec = load_device(device)
+    stored_bytes, plan = plan.dram_write_bytes, _leave_dirty(plan, spec)
     held = occupancy(plan.threads_per_block, plan.registers, plan.shared_bytes, device=spec)
     waves = count_waves(plan.blocks, held.blocks_per_sm, spec.sm_count)
     pace, assumed = find_pace(spec)
@@ -123,22 +128,32 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
     walks: list[Concurrency] = []
     full, last = divmod(plan.blocks, waves.blocks_per_wave)
     if full >= _MANY_WAVES:
-        kinds = [(waves.waves, held.blocks_per_sm, waves.sm_count)]
+        kinds = [(waves.waves, held.blocks_per_sm, waves.sm_count, 1.0)]
     else:
-        kinds = [(float(full), held.blocks_per_sm, waves.sm_count)] if full else []
-        kinds += [(1.0, -(-last // waves.sm_count), min(last, waves.sm_count))] if last else []
-    for times, blocks, sms in kinds:
-        beside_ns = 0.0
+        kinds = [(float(full), held.blocks_per_sm, waves.sm_count, 1.0)] if full else []
+        most, sms = -(-last // waves.sm_count), min(last, waves.sm_count)
+        kinds += [(1.0, most, sms, last / (most * sms))] if last else []
+    stretches: list[Stretch] = []
+    for times, blocks, sms, present in kinds:
+        stretches, beside_ns = [], 0.0
         for steps, passes, repeats in ((plan.once, 1.0, False), (plan.loop, plan.passes, True)):
             if steps and passes:
                 warps = blocks * held.warps_per_block
-                shape = warps, sms, held.warps_per_block
-                walk, bound, pass_ns = _walk(steps, shape, spec, pace, repeats=repeats, beside_ns=beside_ns)
+                shape = warps, sms, held.warps_per_block, present
+                at_once = not repeats and waves.waves <= IN_STEP_WAVES
+                walk, bound, pass_ns = _walk(
+                    steps, shape, spec, pace, repeats=repeats, at_once=at_once, beside_ns=beside_ns
+                )
                 beside_ns = pass_ns / plan.passes if full >= _MANY_WAVES else 0.0
                 bounds[bound] = bounds.get(bound, 0.0) + times * passes * pass_ns
                 walks.append(walk)
+                stretches.append(Stretch(passes, walk, pass_ns))
+    memory = describe_memory(spec)
+    stores = any(step.is_store and not step.is_shared for step in (*plan.once, *plan.loop))
     parts = {
-        "launch": pace.launch_ns,
+        "launch": pace.launch_ns + plan.launches_beside * (pace.launch_ns + PROLOGUE_NS + memory.l2_far_ns),
+        "atomics": pace.same_address_float_ns * plan.same_address,
+        "end": find_end(stretches) + (memory.l2_far_ns if stores else 0.0),
         "warps": sum(bounds.values()),
         **_bound_memory(plan, spec, pace),
         "blocks": pace.block_start_ns * plan.blocks,
@@ -152,7 +167,7 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
         bound=held_up if longest == "warps" else longest,
         parts_ns=parts,
         **_sum_counts(plan),
-        dram_bytes=plan.dram_read_bytes + plan.dram_write_bytes,
+        dram_bytes=plan.dram_read_bytes + stored_bytes,
         bytes_in_flight=busiest.in_flight_bytes_per_sm,
         bytes_needed=busiest.needed_bytes_per_sm,
         blocks=plan.blocks,
@@ -165,22 +180,45 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
     )
 
 
+def _leave_dirty(plan: Plan, device: DeviceSpec) -> Plan:
+    """The plan, of whose stores only what the L2 may not keep is written before the launch has ended."""
+    caches = device.caches or load_device(MEASURED_DEVICE).caches
+    if caches is None or not plan.dram_write_bytes:
+        return plan
+    written = max(0.0, plan.dram_write_bytes - caches.l2_dirty_share * device.l2_bytes)
+    part = written / plan.dram_write_bytes
+
+    def leave(step: Step) -> Step:
+        if step.is_shared or not step.is_store:
+            return step
+        return replace(step, dram_share=part * step.dram_share, l2_share=1 - part * step.dram_share)
+
+    return replace(
+        plan,
+        loop=tuple(leave(step) for step in plan.loop),
+        once=tuple(leave(step) for step in plan.once),
+        dram_write_bytes=written,
+    )
+
+
 @lru_cache(maxsize=2048)
 def _walk(
     steps: tuple[Step, ...],
-    shape: tuple[int, int, int],
+    shape: tuple[int, int, int, float],
     device: DeviceSpec,
     pace: PaceBehaviour,
     *,
     repeats: bool,
+    at_once: bool,
     beside_ns: float,
 ) -> tuple[Concurrency, str, float]:
     """The walk of the warps of an SM through one pass, what holds them up, and how long it takes.
 
-    The `shape` is warps an SM, SMs, warps a block; `beside_ns` is what a pass takes else, in which it loads nothing.
+    The `shape` is warps an SM, SMs, warps a block, and the part of these warps that there is; `beside_ns` is what a
+    pass takes else, in which it loads nothing.
     It depends on a problem's size through the steps only, so that looking at other sizes repeats it.
     """
-    warps, sms, warps_per_block = shape
+    warps, sms, warps_per_block, present = shape
     slots = [slot for step in steps for slot in _list_slots(step)]
     issued = sum(max(1, round(step.times)) for step in steps)
     cycles_per_ns = device.boost_mhz / 1000
@@ -200,9 +238,9 @@ def _walk(
             warps_per_block=warps_per_block,
             sm_count=sms,
             pipe_cycles=-(-warps // schedulers) * issued,
-            share=share,
+            share=present * share,
         )
-        pass_ns = combine_pass(walk.pass_ns, pipe_ns, busiest, warps / schedulers)
+        pass_ns = combine_pass(walk.pass_ns, pipe_ns, busiest, warps / schedulers, at_once=at_once)
         paced = walk.pass_ns / (pass_ns + beside_ns)
         if share - paced < _SETTLED or walk.memory_busy < _QUEUES:
             break
@@ -223,6 +261,7 @@ def _list_slots(step: Step) -> list[Slot]:
             1 if step.sectors >= _DENSE_SECTORS * step.lines else max(1, round(step.lines)),
             step.dram_share,
             step.l2_share,
+            step.waiting_share,
         )
     sets = None
     if step.is_load:

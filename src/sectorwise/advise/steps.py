@@ -45,6 +45,8 @@ class Step:
     wavefronts_ideal: float = 0.0
     dram_share: float = 1.0
     l2_share: float = 0.0
+    waiting_share: float = 0.0
+    """Of `l2_share` what other blocks asked for at the same time, so that it is on its way from DRAM still."""
     pipe_cycles: float = 0.0
     """What one takes of its pipe in an SM, where lanes do not say it."""
 

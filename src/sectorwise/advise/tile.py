@@ -59,7 +59,8 @@ class TileCost:
 
 def judge(product: Product, tile: Tile) -> TileCost:
     """What the tile costs, at each boundary and in time."""
-    shared_bytes = tile.stages * product.slice_bytes(tile.bm, tile.bn, tile.bk)
+    padding = tile.pad * (tile.bm + tile.bk) * round(product.a_bytes)
+    shared_bytes = tile.stages * (product.slice_bytes(tile.bm, tile.bn, tile.bk) + padding)
     wanted = count_registers(product, (tile.bm, tile.bn), tile.threads, tile.thread)
     most = require_capability(product.device).max_regs_per_thread
     registers = min(wanted, most)
@@ -150,6 +151,6 @@ def _find_boundaries(product: Product, tile: Tile, dram_bytes: float) -> tuple[B
     held = find_register_tile(product, tile)
     return (
         Boundary("shared", product.intensity(*held), product.ridge(Level.L1)),
-        Boundary("l2", product.intensity(tile.bm, tile.bn), product.ridge(Level.L2)),
+        Boundary("l2", product.intensity(tile.cluster * tile.bm, tile.bn), product.ridge(Level.L2)),
         Boundary("dram", product.operations / dram_bytes, product.ridge(Level.DRAM)),
     )

@@ -33,7 +33,9 @@ class Tile:
 
     `warp` is what one warp computes, `thread` what one lane does without tensor cores. `group_rows` blocks of one
     column run one after the other before the next column's. `split` blocks share one tile of C along K; with `streams`
-    there are as many blocks as fit at once, and each takes an equal part of all slices of all tiles (stream-K).
+    there are as many blocks as fit at once, and each takes an equal part of all slices of all tiles (stream-K). Of a
+    `cluster` blocks lie one below the other, and what they share of B comes from the L2 once, to all (multicast). Rows
+    of slices are `pad` elements longer than BK, so that no vector along K is aligned.
     """
 
     bm: int
@@ -46,12 +48,18 @@ class Tile:
     group_rows: int = 8
     split: int = 1
     streams: bool = False
+    cluster: int = 1
+    pad: int = 0
 
     @property
     def name(self) -> str:
-        """`128x128x64x3`: sizes and stages; `/4` where four blocks share a tile of C along K, `sk` of stream-K."""
+        """`128x128x64x3`: sizes and stages.
+
+        Behind it `/4` where four blocks share a tile of C along K, `sk` of stream-K, `c2` of clusters of two blocks.
+        """
         suffix = " sk" if self.streams else f"/{self.split}" if self.split > 1 else ""
-        return f"{self.bm}x{self.bn}x{self.bk}x{self.stages}{suffix}"
+        together = f" c{self.cluster}" if self.cluster > 1 else ""
+        return f"{self.bm}x{self.bn}x{self.bk}x{self.stages}{suffix}{together}"
 
     @property
     def warps(self) -> int:
@@ -100,7 +108,7 @@ class Product:
         """Operations for each byte that a tile of so many rows of A and columns of B reads."""
         return 2 / (self.b_bytes / rows + self.a_bytes / columns)
 
-    def slice_bytes(self, rows: int, columns: int, depth: int) -> int:
+    def slice_bytes(self, rows: int, columns: float, depth: int) -> int:
         """Bytes of so many rows of A and columns of B, `depth` deep."""
         return round((rows * self.a_bytes + columns * self.b_bytes) * depth)
 

@@ -81,7 +81,8 @@ def weigh_slice(product: Product, tile: Tile) -> Slice:
 def _read_operands(product: Product, tile: Tile) -> tuple[Step, Step]:
     """A warp's loads of a slice from shared memory: each lane its rows of A and its columns of B.
 
-    Several rows of a lane lie side by side, A being turned as it is stored; of few, a vector is read along K.
+    Several rows of a lane lie side by side, A being turned as it is stored; of few, a vector is read along K, where
+    rows that are padded leave it aligned.
     """
     rows, columns = tile.thread or (4, 4)
     element = round(product.a_bytes)
@@ -90,8 +91,10 @@ def _read_operands(product: Product, tile: Tile) -> tuple[Step, Step]:
     of_b = _share_out(columns, element)
     b = shared("b", lane % across * of_b, of_b, times=tile.bk * columns * element / of_b)
     if not _is_turned(product, tile):
-        of_a = min(_VECTOR_BYTES, tile.bk * element)
-        return shared("a", lane // across * tile.bk * element, of_a, times=rows * tile.bk * element / of_a), b
+        of_a = element if tile.pad else min(_VECTOR_BYTES, tile.bk * element)
+        return shared(
+            "a", lane // across * (tile.bk + tile.pad) * element, of_a, times=rows * tile.bk * element / of_a
+        ), b
     of_a = _share_out(rows, element)
     return shared("a", lane // across * of_a, of_a, times=tile.bk * rows * element / of_a), b
 
@@ -155,7 +158,9 @@ def estimate_tile(product: Product, tile: Tile, held: Occupancy, dram_bytes: flo
     for times, resident, blocks in kinds:
         l2_gbs = product.roofline.ceiling(Level.L2).per_ns
         of_sm = min(l2_gbs / min(blocks, device.sm_count), _L2_BYTES_A_CYCLE * device.boost_mhz / 1000)
-        moving_ns = slice_bytes / of_sm
+        # What a cluster shares leaves the L2 once; through its port an SM gets all of it.
+        port_ns = slice_bytes / (_L2_BYTES_A_CYCLE * device.boost_mhz / 1000)
+        moving_ns = max(port_ns, product.slice_bytes(tile.bm, tile.bn / tile.cluster, tile.bk) / of_sm)
         waits = latency_ns + moving_ns
         own = tile.warps / schedulers
         by_itself = weight.join(1, own)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from sectorwise.advise.ranking import EQUAL
 from sectorwise.advise.tabulate import make_dataframe, make_records, write_size, write_table, write_time
 from sectorwise.advise.tile import TileCost, find_excess, judge
-from sectorwise.advise.tile_shapes import Product, make_product, make_tile
+from sectorwise.advise.tile_shapes import Product, Tile, make_product, make_tile
 from sectorwise.advise.untiled import judge_untiled
 from sectorwise.device import require_capability
 from sectorwise.errors import ArgumentError, SectorwiseError
@@ -29,6 +29,15 @@ _DEPTHS_BYTES: Final = (64, 128)
 
 _STAGES: Final = (2, 3, 4, 5)
 _SPLITS: Final = (1, 2, 4, 8)
+_CLUSTER: Final = 2
+"""Blocks that share B: groups of SMs are whole pairs everywhere; of four blocks fewer run at a time."""
+
+_MOST_CLUSTER: Final = 8
+"""Blocks of a cluster that every device with clusters takes (CUDA programming guide, thread block clusters)."""
+
+_CLUSTERS_FROM: Final = (9, 0)
+"""The compute capability with clusters, and copies to all of their blocks."""
+
 _LANE_TILES: Final = ((4, 4), (8, 4), (8, 8))
 _SHOWN: Final = 8
 _EVEN: Final = 0.97
@@ -82,6 +91,8 @@ class TilePlan:
             lines.append(f"  {level.level}: {level.intensity:.4g} operations a byte, {ridge}")
         lines += [f"  {each.name} loses: {reason}" for each, reason in self.larger]
         lines += [self._write_untiled(each) for each in self.untiled]
+        if any(each.tile.cluster > 1 for each in self.candidates[:_SHOWN]):
+            lines.append("  c2: clusters of two blocks, one below the other, that fetch B together (multicast)")
         if any(each.tile.streams for each in self.candidates[:_SHOWN]):
             lines.append("  sk: stream-K, as many blocks as fit at once, each an equal part of all slices")
         if len(self.candidates) > 1:
@@ -116,7 +127,7 @@ def plan_tiles(m: int, n: int, k: int, dtype: str = "fp16", *, device: str = "h2
             found[size] = cost
     if not found:
         raise ArgumentError(f"no tile of {dtype} fits {product.device.name}")
-    ordered = _order([*found.values(), *_stream(product, found.values())])
+    ordered = _order([*found.values(), *_stream(product, found.values()), *_cluster(product, found.values())])
     return TilePlan(
         title=f"C [{m:,}, {n:,}] = A [{m:,}, {k:,}] B [{k:,}, {n:,}], {product.dtype.name}, on {product.device.id}",
         candidates=ordered,
@@ -127,7 +138,7 @@ def plan_tiles(m: int, n: int, k: int, dtype: str = "fp16", *, device: str = "h2
     )
 
 
-def judge_tile(
+def judge_tile(  # noqa: PLR0913 - the options of the command
     m: int,
     n: int,
     k: int,
@@ -137,17 +148,22 @@ def judge_tile(
     device: str = "h200",
     warp: tuple[int, int] | None = None,
     thread: tuple[int, int] | None = None,
+    cluster: int = 1,
 ) -> TilePlan:
     """What one tile (BM, BN, BK, stages) costs, and whether the next larger would be better.
 
-    Raises `ArgumentError` where it fits no SM, with each limit that it exceeds and by how much.
+    Of a `cluster` blocks that lie one below the other fetch B together. Raises `ArgumentError` where the tile fits no
+    SM, with each limit that it exceeds and by how much, and for clusters that the device or the product does not have.
 
     >>> judge_tile(8192, 8192, 8192, (128, 128, 64, 3), device="h100-sxm").winner.shared_bytes
     98304
     """
     product = make_product(m, n, k, dtype, device)
     _require_fit(product, sizes, find_excess(product, sizes))
-    tile = make_tile(product, sizes, warp=warp, thread=thread)
+    if cluster < 1:
+        raise ArgumentError(f"cluster is {cluster}; it must be at least 1")
+    tile = replace(make_tile(product, sizes, warp=warp, thread=thread), cluster=cluster)
+    _require_clusters(product, tile)
     cost = judge(product, tile)
     _require_fit(product, sizes, cost.excess)
     return TilePlan(
@@ -168,6 +184,27 @@ def _require_fit(product: Product, sizes: tuple[int, int, int, int], excess: tup
             f"a tile of {bm}x{bn}x{bk}x{stages} fits no SM of {product.device.name} ({product.device.id}): "
             f"{'; '.join(excess)}{rest}"
         )
+
+
+def _require_clusters(product: Product, tile: Tile) -> None:
+    """Clusters need a device that has them, matrix instructions that read shared memory, and whole columns of them."""
+    if tile.cluster == 1:
+        return
+    device, rows = product.device, -(-product.m // tile.bm)
+    if not _has_clusters(product):
+        raise ArgumentError(
+            f"a cluster of {tile.cluster}: {product.dtype.name} on {device.name} ({device.id}, compute capability "
+            f"{device.architecture}) has none; tensor cores of 9.0 and above have"
+        )
+    if tile.cluster > _MOST_CLUSTER or rows % tile.cluster:
+        raise ArgumentError(
+            f"a cluster of {tile.cluster}: it has at most {_MOST_CLUSTER} blocks, and {rows:,} rows of tiles must be "
+            "whole clusters"
+        )
+
+
+def _has_clusters(product: Product) -> bool:
+    return product.uses_tensor_cores and (product.device.compute_capability or (0, 0)) >= _CLUSTERS_FROM
 
 
 def _try_all(product: Product) -> list[TileCost]:
@@ -206,6 +243,15 @@ def _stream(product: Product, costs: Iterable[TileCost]) -> list[TileCost]:
     return [cost for cost in streams if cost.time_ns is not None]
 
 
+def _cluster(product: Product, costs: Iterable[TileCost]) -> list[TileCost]:
+    """The same tiles by clusters that share B, where the device has them and rows of tiles are even in number."""
+    if not _has_clusters(product):
+        return []
+    tiles = (cost.tile for cost in costs if cost.tile.split == 1)
+    pairs = [replace(tile, cluster=_CLUSTER) for tile in tiles if -(-product.m // tile.bm) % _CLUSTER == 0]
+    return [cost for cost in (judge(product, tile) for tile in pairs) if cost.time_ns is not None]
+
+
 def _order(costs: list[TileCost]) -> tuple[TileCost, ...]:
     """By time; of those within 5 % of the fastest, which no model tells apart, first what asks least of the L2."""
     best = min(cost.time_ns or math.inf for cost in costs)
@@ -224,9 +270,8 @@ def _judge_larger(product: Product, winner: TileCost) -> list[tuple[TileCost, st
     tile, found = winner.tile, []
     for bm, bn in ((2 * tile.bm, tile.bn), (tile.bm, 2 * tile.bn), (2 * tile.bm, 2 * tile.bn)):
         try:
-            cost = judge(
-                product, make_tile(product, (bm, bn, tile.bk, tile.stages), thread=tile.thread, split=tile.split)
-            )
+            larger = make_tile(product, (bm, bn, tile.bk, tile.stages), thread=tile.thread, split=tile.split)
+            cost = judge(product, replace(larger, cluster=tile.cluster))
         except SectorwiseError:
             continue
         if cost.time_ns is None or cost.time_ns > (winner.time_ns or 0):

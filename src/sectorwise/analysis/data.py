@@ -14,7 +14,7 @@ from sectorwise.findings import show
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sectorwise.analysis.instructions import BulkCopyUse, InstructionUse, Output, PatternUse
+    from sectorwise.analysis.instructions import BulkCopyUse, InstructionUse, Output, PatternUse, RingUse
     from sectorwise.binary.ir import Location
     from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Operation, Space
@@ -345,9 +345,8 @@ class FindingReport:
 class KernelAnalysis:
     """All that is known of one launch of one kernel; what is not computed yet is None.
 
-    `instructions` is the whole code. `outputs` has the buffers after the launch, in order of the arguments, where they
-    were asked for; `bound` is what was executed: the kernel's code, the launch, and where everything lay in memory;
-    `cubin` is the machine code that the kernel was taken from.
+    `instructions` is the whole code. `outputs` has the buffers after the launch, in order of the arguments, where asked
+    for; `bound` is what was executed, and where it lay in memory; `cubin` the machine code that the kernel is from.
     """
 
     name: str
@@ -367,6 +366,7 @@ class KernelAnalysis:
     findings: tuple[FindingReport, ...]
     limitations: tuple[LimitationReport, ...]
     copies: tuple[BulkCopyUse, ...] = ()
+    copy_ring: RingUse | None = None
     instructions: tuple[InstructionUse, ...] = field(default=(), compare=False, repr=False, metadata=_KEPT_HERE)
     outputs: tuple[Output, ...] | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
     bound: BoundLaunch | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)

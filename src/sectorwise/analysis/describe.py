@@ -15,7 +15,7 @@ from sectorwise.analysis.data import (
     MemorySite,
     ResourceUse,
 )
-from sectorwise.analysis.describe_copies import describe_copies
+from sectorwise.analysis.describe_copies import describe_copies, describe_ring
 from sectorwise.analysis.describe_pace import (
     describe_concurrency,
     describe_occupancy,
@@ -84,6 +84,7 @@ def describe_kernel(
         findings=tuple(_describe_finding(finding, places) for finding in findings),
         limitations=tuple(_describe_limitation(limitation, places) for limitation in execution.limitations),
         copies=tuple(describe_copies(each, places) for each in execution.bulk),
+        copy_ring=describe_ring(model),
         instructions=tuple(
             InstructionUse(places.offset(each.index), each.text, places.location(each.index), int(issued))
             for each, issued in zip(kernel.instructions, execution.issued, strict=True)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from sectorwise.analysis.instructions import BulkCopyUse
+from sectorwise.analysis.instructions import BulkCopyUse, RingUse
+from sectorwise.model.latency import describe_memory
+from sectorwise.model.rings import NEARLY_FULL, find_ring
 
 if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction, Location
     from sectorwise.machine.execution import BulkCopies
+    from sectorwise.model.kernel_model import KernelModel
 
 
 class _Places(Protocol):
@@ -46,3 +49,12 @@ def describe_copies(copies: BulkCopies, places: _Places) -> BulkCopyUse:
         certainty=copies.certainty if known else None,
         unknown_because=copies.unknown_because,
     )
+
+
+def describe_ring(model: KernelModel) -> RingUse | None:
+    """The ring that the bulk loads of a launch fill; None without one."""
+    ring = find_ring(model.bound, model.execution.bulk, model.occupancy)
+    if ring is None:
+        return None
+    needed_bytes = describe_memory(model.bound.device).needed_bytes(NEARLY_FULL) / model.bound.device.sm_count
+    return RingUse(ring.window_bytes, ring.stages, ring.passes, ring.in_flight_bytes_per_sm, needed_bytes)

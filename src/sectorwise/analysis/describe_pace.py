@@ -23,7 +23,7 @@ from sectorwise.machine.execution import Certainty
 from sectorwise.model.cliffs import find_cliffs
 from sectorwise.model.occupancy import Limiter
 
-TIME_ERROR: Final = TimeError(median=0.06, source="111 launches above 20 us on an NVIDIA H200; docs/model-errors.md")
+TIME_ERROR: Final = TimeError(median=0.05, source="111 launches above 20 us on an NVIDIA H200; docs/model-errors.md")
 """What tools/model_errors.py finds; a test holds it."""
 
 if TYPE_CHECKING:

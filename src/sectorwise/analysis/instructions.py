@@ -72,6 +72,20 @@ class BulkCopyUse:
 
 
 @dataclass(frozen=True, slots=True)
+class RingUse:
+    """Where the bulk loads of a block land, over and over; as in `model.rings.Ring`.
+
+    No more than `in_flight_bytes_per_sm` can be in flight, `needed_bytes_per_sm` keep DRAM 95 % busy.
+    """
+
+    window_bytes: int
+    stages: int
+    passes: float
+    in_flight_bytes_per_sm: int
+    needed_bytes_per_sm: float
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """Final contents of a buffer: `values` in the buffer's own type (bfloat16 as uint16 bits), shape [count]."""
 

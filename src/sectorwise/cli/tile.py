@@ -39,6 +39,7 @@ def parse_tile(text: str) -> tuple[int, int, int, int]:
 @click.option("--from", "start", metavar="BM,BN,BK,STAGES", help="Judge this tile only.")
 @click.option("--warp", metavar="WM,WN", help="With --from: the tile of a warp.")
 @click.option("--thread", metavar="TM,TN", help="With --from: the tile of a lane, without tensor cores.")
+@click.option("--cluster", metavar="N", help="With --from: blocks that fetch B together.")
 @click.option("--device", default="h200", show_default=True, metavar="NAME", help="As of `sectorwise check`.")
 @options.form(["terminal", "json"])
 @options.output
@@ -50,6 +51,7 @@ def tile(
     start: str | None,
     warp: str | None,
     thread: str | None,
+    cluster: str | None,
     device: str,
     form: str,
     output: Path | None,
@@ -57,8 +59,8 @@ def tile(
     """Plan the tiles of C [M, N] = A [M, K] B [K, N]: what each level of memory needs, ranked by time."""
     extents = parse_count(m, "M"), parse_count(n, "N"), parse_count(k, "K")
     if start is None:
-        if warp is not None or thread is not None:
-            raise click.UsageError("--warp and --thread describe a tile that --from gives")
+        if warp is not None or thread is not None or cluster is not None:
+            raise click.UsageError("--warp, --thread and --cluster describe a tile that --from gives")
         plan = plan_tiles(*extents, dtype, device=device)
     else:
         plan = judge_tile(
@@ -68,6 +70,7 @@ def tile(
             device=device,
             warp=None if warp is None else parse_shape(warp, "--warp"),
             thread=None if thread is None else parse_shape(thread, "--thread"),
+            cluster=1 if cluster is None else parse_count(cluster, "--cluster"),
         )
     if form == "json":
         text = json.dumps({"schema": SCHEMA, "plan": to_plain(plan)}, indent=2, allow_nan=False) + "\n"

@@ -49,6 +49,13 @@ def broadcast_shapes(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int,
     return tuple(reversed(extents))
 
 
+def turn_matrix(array: DeviceArray) -> DeviceArray:
+    """A matrix with its axes exchanged."""
+    held = array.operand
+    turned = Operand(held.address, held.shape[::-1], held.strides_bytes[::-1], held.item_bytes)
+    return replace(array, operand=turned)
+
+
 def list_batches(a: DeviceArray, b: DeviceArray, c: DeviceArray) -> Iterator[Batch]:
     """The batches of a product of arrays, whose leading axes are stretched to C's; no axis of C is empty.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from sectorwise.kernels.int4_plans import GROUP, TILE, plan_integers, takes_integers
 from sectorwise.kernels.plan import KernelPlan, Number, Numbers, Pointer, divide_up
 from sectorwise.kernels.product import Product
+from sectorwise.kernels.ring_plans import choose_ring, plan_ring
 
 if TYPE_CHECKING:
     from sectorwise.kernels.arrays import DeviceArray
@@ -72,6 +73,9 @@ def plan_product(product: Product, multiprocessors: int, capability: tuple[int, 
         return _plan_any(product)
     if product.weights == "u4" and _fits_tensor_cores(product) and takes_integers(product, capability):
         return plan_integers(product, multiprocessors)
+    form = choose_ring(product, capability) if _fits_tensor_cores(product) else None
+    if form is not None:
+        return plan_ring(product, multiprocessors, form)
     if product.weights != product.kind:
         return _plan_tensor(product, multiprocessors) if _fits_tensor_cores(product) else _plan_any(product)
     if product.w[1] == product.x[1] == 1:

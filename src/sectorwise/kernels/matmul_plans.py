@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.errors import ArgumentError
-from sectorwise.kernels.gemv_plans import C_TYPES, VECTOR_BYTES
-from sectorwise.kernels.plan import KernelPlan, Number, Numbers, Pointer, divide_up
+from sectorwise.kernels.batches import turn_matrix
+from sectorwise.kernels.gemv_plans import C_TYPES, VECTOR_BYTES, describe_product, plan_product
+from sectorwise.kernels.plan import KernelPlan, Number, Numbers, Pointer, TensorMap, divide_up
 from sectorwise.kernels.warpgroup_plans import CAPABILITY, plan_warpgroups
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sectorwise.kernels.arrays import DeviceArray
     from sectorwise.kernels.batches import Batch
     from sectorwise.kernels.plan import Argument
@@ -19,6 +23,9 @@ _ACROSS: Final = 128
 _DEPTH: Final = 64
 _STAGES: Final = 3
 _ITEM_BYTES: Final = 2
+_FEW: Final = 16
+"""Vectors that are multiplied with weights read once."""
+
 _MOST: Final = 1 << 30
 """Kernels count rows, columns and depth in 32 bits."""
 
@@ -35,6 +42,9 @@ def plan_matmul(batch: Batch, multiprocessors: int, capability: tuple[int, int])
     (m, k), n = batch.a.shape, batch.b.shape[1]
     if max(m, n, k) >= _MOST:
         raise ArgumentError(f"expected fewer than 2**30 rows, columns and depth, got {m:,}, {n:,} and {k:,}")
+    plan = _plan_thin(batch, multiprocessors, capability)
+    if plan is not None:
+        return plan
     if capability == CAPABILITY and k and multiprocessors > 1:
         plan = plan_warpgroups(batch, multiprocessors)
         if plan is not None:
@@ -60,6 +70,29 @@ def plan_matmul(batch: Batch, multiprocessors: int, capability: tuple[int, int])
         arguments,
         dynamic_shared_bytes=_STAGES * (tall + _ACROSS) * _DEPTH * _ITEM_BYTES,
     )
+
+
+def _plan_thin(batch: Batch, multiprocessors: int, capability: tuple[int, int]) -> KernelPlan | None:
+    """Few rows, or columns, as vectors times weights; None where they are not few, or the depth is not contiguous."""
+    if batch.count > 1 or batch.a.shape[1] == 0:
+        return None
+    a, b, c = batch.a, batch.b, batch.c
+    forms = ((a, turn_matrix(b), c, ("a", "b", "c")), (turn_matrix(b), a, turn_matrix(c), ("b", "a", "c")))
+    for x, weights, y, names in forms:
+        if x.shape[0] <= _FEW and x.strides[1] == weights.strides[1] == 1:
+            plan = plan_product(describe_product(x, weights, y), multiprocessors, capability)
+            if plan is not None:
+                named = dict(zip(("x", "weights", "y"), names, strict=True))
+                return replace(plan, arguments=tuple(_rename(each, named) for each in plan.arguments))
+    return None
+
+
+def _rename(argument: Argument, names: Mapping[str, str]) -> Argument:
+    match argument:
+        case Pointer() | TensorMap():
+            return replace(argument, operand=names[argument.operand])
+        case _:
+            return argument
 
 
 def _find_order(array: DeviceArray, apart: int) -> bool | None:

@@ -44,8 +44,8 @@ class Numbers:
 class TensorMap:
     """Matrices that are copied in boxes: a `CUtensorMap` of cuda.h, passed by value, that is made at the launch.
 
-    `kind` of their elements is bf16 or f16; `extents` are elements of a line, lines, and matrices; `steps_bytes` are
-    from line to line and from matrix to matrix; `box` are elements and lines of a box of one matrix, which has 128
+    `kind` of their elements is bf16, f16 or u8; `extents` are elements of a line, lines, and matrices; `steps_bytes`
+    are from line to line and from matrix to matrix; `box` are elements and lines of a box of one matrix, which has 128
     bytes a line in shared memory, swizzled.
     """
 

@@ -42,6 +42,7 @@ def gemv(
     loads of 16 bytes of it in flight, 16 sectors a request of 16 ideal, 64 KiB an SM; 1024 x 4096 in bfloat16 is in
     flight at once. From batch 3 on, tensor cores: a block has 16 rows, its warps slices of the depth, which pass shared
     memory by asynchronous copies of two rows of 256 contiguous bytes a request, 16 sectors of 16 ideal, 64 KiB an SM.
+    With more than eight inputs of up to 4,096 elements on compute capability 9.0 and above: as `gemv_int8`.
     W by columns ([K, N] as stored): lanes lie along N in pairs up to eights, so that there is a block for each SM. Rows
     at no multiple of 16 bytes are read element by element, other strides by a warp a row.
 
@@ -71,8 +72,15 @@ def gemv_int8(
 
     Scales are float32, [N] or [1].
 
-    Plan: as `gemv` on tensor cores, with 16 weights a lane and load, made to pairs of x's type in three instructions a
-    pair or less. Rows of W at no multiple of 16 bytes go by a warp a row.
+    Plan, from compute capability 9.0 on, 1,024 to 8,192 elements deep: a block stays on each SM and goes through tiles
+    of 16 rows with another that has the other half of the depth. Each of its warps has a fixed part of the depth, whose
+    x is read once and stays in registers, and a ring of boxes of 16 rows by 128 bytes that it fills itself by a tensor
+    map: 64 KiB an SM on their way, all sectors whole, and again as much for the launch behind, for which there is room.
+    The sums of the warps meet in shared memory while they are at the next tiles. Where all x of a warp are exact in
+    float16 times a power of two, as nearly always, weights become pairs of float16, in two and a half instructions a
+    pair or less; else pairs of bfloat16, in four and a half or less.
+    Otherwise: as `gemv` on tensor cores, with 16 weights a lane and load. Rows of W at no multiple of 16 bytes go by a
+    warp a row.
 
     Raises:
         ArgumentError, DeviceRunError: as `gemv`.

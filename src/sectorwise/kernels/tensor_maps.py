@@ -15,7 +15,7 @@ MAP_BYTES: Final = 128
 _ALIGNMENT: Final = 64
 """Both of cuda.h's CUtensorMap."""
 
-_KINDS: Final = {"f16": 6, "bf16": 9}  # CU_TENSOR_MAP_DATA_TYPE_* of cuda.h
+_KINDS: Final = {"u8": 0, "f16": 6, "bf16": 9}  # CU_TENSOR_MAP_DATA_TYPE_* of cuda.h
 _NO_INTERLEAVE, _SWIZZLE_128B, _PROMOTE_128B, _ZEROS_OUTSIDE = 0, 3, 2, 0  # CU_TENSOR_MAP_* of cuda.h
 
 

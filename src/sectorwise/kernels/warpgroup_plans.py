@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from sectorwise.kernels.batches import turn_matrix
 from sectorwise.kernels.gemv_plans import C_TYPES, VECTOR_BYTES
 from sectorwise.kernels.plan import (
     SCRATCH_ZEROS_BYTES,
     KernelPlan,
     Number,
     Numbers,
-    Operand,
     Pointer,
     Scratch,
     TensorMap,
@@ -96,6 +96,7 @@ def plan_tile(a: Matrices, b: Matrices, c: Matrices, sizes: Sizes, tile: Tile, m
     if tile.turned:
         a, b, c = _turn(b), _turn(a), _turn(c)
     work = share_work(tile, sizes, multiprocessors)
+    stages = tile.stages(sizes, one=work.one)
     left, right = tile.shares
     maps = (
         _map_operand(a, sizes.count, _box_lines(tile.down // left, left, along_depth=a.lines.by_rows)),
@@ -103,7 +104,7 @@ def plan_tile(a: Matrices, b: Matrices, c: Matrices, sizes: Sizes, tile: Tile, m
     )
     together = (int(a.apart > 0), int(b.apart > 0))
     orders = ", ".join(str(flag).lower() for flag in (a.lines.by_rows, b.lines.by_rows, tile.turned))
-    spelled = f"{tile.across}, {tile.stages(sizes, one=work.one)}, {tile.cluster}"
+    spelled = f"{tile.across}, {stages}, {tile.cluster}"
     down, across = work.tiles_down, work.tiles_across
     if tile.split:
         kernel = f"matmul_split<{C_TYPES[a.first.dtype]}, {spelled}, {orders}>"
@@ -158,6 +159,4 @@ def _map_operand(given: Matrices, count: int, lines: int) -> TensorMap:
 
 
 def _turn(given: Matrices) -> Matrices:
-    held = given.first.operand
-    turned = Operand(held.address, held.shape[::-1], held.strides_bytes[::-1], held.item_bytes)
-    return Matrices(replace(given.first, operand=turned), Lines(not given.lines.by_rows, given.lines.step), given.apart)
+    return Matrices(turn_matrix(given.first), Lines(not given.lines.by_rows, given.lines.step), given.apart)

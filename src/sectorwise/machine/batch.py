@@ -50,7 +50,8 @@ class Tally:
     (`doubtful_branches`: all that was uncertain about the conditions of each). `work` counts instructions that frames
     have run, `lengths` [blocks] those of each block's warps (NaN: none yet; None: too many to keep). `bulk` has
     the sums of copies of tiles and whole ranges; `products` maps products of
-    warpgroups to all that was uncertain about the way to them.
+    warpgroups to all that was uncertain about the way to them. Copies of tiles leave shared memory as it is unless
+    `brings`.
     """
 
     program: Program
@@ -72,6 +73,7 @@ class Tally:
     work: int = 0
     lengths: npt.NDArray[np.float64] | None = None
     bulk: dict[int, CopyCounter] = field(default_factory=dict)
+    brings: bool = True
     products: dict[int, int] = field(default_factory=dict)
 
 

@@ -51,9 +51,11 @@ def execute_some(
     All run where the launch is not larger than `options.sample_above` allows, or blocks may depend on each other.
     """
     total = bound.launch.blocks_total
-    if options.sample_above is None or options.observers or not are_independent(bound):
+    found = None if options.sample_above is None or options.observers else _find_relevant(bound)
+    if options.sample_above is None or found is None or not _is_independent(*found):
         return execute(bound, options, progress)
     whole = open_tally(bound, options)
+    whole.brings = _loads_what_matters(*found)
     report = None if progress is None else lambda done: progress(done, total)
     runner = _make_runner(whole)
     work = options.sample_above // _SLOWER
@@ -79,14 +81,22 @@ def execute_some(
 
 def are_independent(bound: BoundLaunch) -> bool:
     """Whether no block reads what another may have written, as far as any count hangs on it."""
+    found = _find_relevant(bound)
+    return found is not None and _is_independent(*found)
+
+
+def _find_relevant(bound: BoundLaunch) -> tuple[Flow, set[int]] | None:
+    """What instructions do, and which values matter; None where that is not known."""
     try:
         flow = find_flow(decode(bound.kernel))
         reach = find_reach(flow, bound)
     except UnsupportedError:
-        return False
-    relevant = find_relevant(flow, reach)
-    written = {step.instruction.index for step in flow.steps() if writes_buffers(step)}
-    if written & relevant:
+        return None
+    return flow, find_relevant(flow, reach)
+
+
+def _is_independent(flow: Flow, relevant: set[int]) -> bool:
+    if any(writes_buffers(step) and step.instruction.index in relevant for step in flow.steps()):
         return False
     return not (_copies_ranges(flow) and _loads_what_matters(flow, relevant))
 
@@ -97,7 +107,7 @@ def _copies_ranges(flow: Flow) -> bool:
 
 
 def _loads_what_matters(flow: Flow, relevant: set[int]) -> bool:
-    """Whether anything hangs on what is in memory, the words of mbarriers aside."""
+    """Whether instructions that matter load anything but the words of mbarriers."""
     return any(
         flow.marks[step.instruction.index].loads is not None
         for step in flow.steps()
@@ -123,4 +133,5 @@ def _make_runner(whole: Tally) -> Runner:
         np.ones(count, np.int64),
         _FIRST_SAMPLE,
         count_inseparable(whole.bound),
+        is_coarse=True,
     )

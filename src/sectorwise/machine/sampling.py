@@ -43,7 +43,8 @@ class Runner:
     """Who runs blocks: `count` runs some, `open` gives what none did.
 
     `sizes` [places] are the instructions of each place that is counted, `weights` [places] what issuing it costs.
-    Blocks come in groups of `together` neighbours, and are first sampled `at_first` groups of a kind.
+    Blocks come in groups of `together` neighbours, and are first sampled `at_first` groups of a kind; where it takes
+    long to begin, kinds are few (`is_coarse`).
     """
 
     count: Callable[[Blocks], Counted]
@@ -52,6 +53,7 @@ class Runner:
     weights: npt.NDArray[np.int64]
     at_first: int
     together: int = 1
+    is_coarse: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +76,22 @@ class _Stratum:
     done: int = 0
 
 
-def split_strata(grid: tuple[int, int, int], blocks: Blocks, together: int = 1) -> list[Blocks]:
+def split_strata(
+    grid: tuple[int, int, int], blocks: Blocks, together: int = 1, *, is_coarse: bool = False
+) -> list[Blocks]:
     """Groups of blocks by whether they lie first, last or between along each axis.
 
-    Corners and edges are by themselves. Each is `[groups, together]`, of neighbours in `blocks`.
+    Corners and edges are by themselves; where `is_coarse` all corners are, and all edges. Each is `[groups, together]`,
+    of neighbours in `blocks`.
     """
     places = place_blocks(grid, blocks)
     keys = np.zeros(len(blocks), np.int64)
     for axis, count in enumerate(grid):
         ends = (places[:, axis] == 0) + 2 * (places[:, axis] == count - 1)
-        keys = 4 * keys + ends
+        keys = keys + (ends > 0) if is_coarse else 4 * keys + ends
     groups = blocks.reshape(-1, together)
-    kinds = np.bitwise_or.reduce(keys.reshape(-1, together), axis=1)
+    join = np.maximum if is_coarse else np.bitwise_or
+    kinds = join.reduce(keys.reshape(-1, together), axis=1)
     return [groups[kinds == kind] for kind in list_distinct(kinds)]
 
 
@@ -116,7 +122,8 @@ def sample_blocks(
     """
     if len(blocks) < FEWEST_BLOCKS:
         return None
-    strata = [_Stratum(spread(each), runner.open()) for each in split_strata(grid, blocks, runner.together)]
+    kinds = split_strata(grid, blocks, runner.together, is_coarse=runner.is_coarse)
+    strata = [_Stratum(spread(each), runner.open()) for each in kinds]
     target, change, error = runner.at_first, 1.0, None
     estimate = _extend(runner, strata, target)
     if _work_of(estimate, runner) <= most_work:

@@ -167,14 +167,16 @@ def _load(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles, p
     tensor = tiles.tensor
     for unit, offsets, addresses, inside, within in _walk(tiles):
         active = issuing[:, None] & inside
+        given = Request(instruction, Space.SHARED, frame.rows, frame.warps, active)
+        written = resolve(batch.memory, tensor.swizzle(places[:, None] + offsets), unit, given)
+        if not batch.tally.brings:
+            continue
         given = Request(instruction, Space.GLOBAL, frame.rows, frame.warps, active & within)
         words, taint = read_words(resolve(batch.memory, addresses, unit, given), unit, frame.warps)
         outside = np.uint32(tensor.fill_word)
         words = [
             np.where(within, word, outside if unit >= 4 else outside & np.uint32((1 << 8 * unit) - 1)) for word in words
         ]
-        given = Request(instruction, Space.SHARED, frame.rows, frame.warps, active)
-        written = resolve(batch.memory, tensor.swizzle(places[:, None] + offsets), unit, given)
         write_words(written, unit, words, active, frame.warps, judge_copied(batch, frame, taint, tiles.doubt))
 
 

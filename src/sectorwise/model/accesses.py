@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation, Space
+from sectorwise.machine.forms import access_of
 from sectorwise.model.schedule import Access, Shares
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from sectorwise.binary.ir import Kernel
     from sectorwise.machine.execution import Execution, Site
     from sectorwise.model.traffic import Traffic
 
@@ -23,16 +25,30 @@ _ALL_FROM_DRAM: Final = Shares(1.0, 0.0, 0.0, 1.0, 1.0)
 _DEVICE_SPACES: Final = frozenset({Space.GLOBAL, Space.GENERIC})
 
 
-def average_accesses(sites: Sequence[Site], shares: Mapping[int, Shares] | None = None) -> dict[int, Access]:
+def average_accesses(
+    sites: Sequence[Site], shares: Mapping[int, Shares] | None = None, idle: Iterable[int] = ()
+) -> dict[int, Access]:
     """What a warp moves with each instruction that accesses global memory, by index of the instruction.
 
-    Without `shares` all comes from DRAM. Instructions whose addresses are not known are left out.
+    Without `shares` all comes from DRAM. Instructions whose addresses are not known are left out; those that are
+    `idle` (`find_idle`) move nothing.
     """
-    return {
+    nothing = dict.fromkeys(idle, Access(request_bytes=0.0, dram_share=0.0))
+    return nothing | {
         site.instruction: _average(site, (shares or {}).get(site.instruction, _ALL_FROM_DRAM))
         for site in sites
         if site.access.space in _DEVICE_SPACES and site.executed and site.unknown_because is None
     }
+
+
+def find_idle(kernel: Kernel, execution: Execution) -> list[int]:
+    """Memory instructions that were issued, and each time with every lane switched off: nobody waits for them."""
+    known = {site.instruction for site in execution.sites}
+    return [
+        each.index
+        for each in kernel.instructions
+        if execution.issued[each.index] and each.index not in known and access_of(each) is not None
+    ]
 
 
 def find_shares(execution: Execution, traffic: Traffic) -> dict[int, Shares]:

@@ -21,6 +21,9 @@ SHARPNESS: Final = 4
 DATA_PIPES: Final = frozenset({"l1", "stores", "memory"})
 """Pipes that move data: warps that wait for it are in step, and few of them cannot hide one behind the other."""
 
+IN_STEP_WAVES: Final = 1
+"""Waves up to which the blocks of an SM go through the code in step: later ones begin as others end."""
+
 PROLOGUE_NS: Final = 70.0
 """What a plan of a kernel leaves out at the beginning of a block: its indices and arguments are read, one after the
 other, and addresses computed, in about 140 cycles."""
@@ -51,15 +54,18 @@ def join_times(*parts_ns: float) -> float:
 
 
 def combine_pass(
-    walk_ns: float, pipe_ns: float, pipe: str, warps_per_scheduler: float, *, queues: bool = True
+    walk_ns: float, pipe_ns: float, pipe: str, warps_per_scheduler: float, *, queues: bool = True, at_once: bool = False
 ) -> float:
     """How long the warps of an SM take for one pass: each its walk, all of them the busiest pipe.
 
     Of the shorter one, where the pipe moves data, remains what a scheduler with few warps cannot overlap. Before a pipe
-    that takes an instruction a cycle from each scheduler nothing `queues`: it costs no more than issuing does.
+    that takes an instruction a cycle from each scheduler nothing `queues`: it costs no more than issuing does. Where
+    all warps wait `at_once`, since there is one pass and all blocks began together, nothing is left to overlap.
     """
     if not queues:
         return max(walk_ns, pipe_ns)
+    if at_once and pipe in DATA_PIPES:
+        return walk_ns + pipe_ns
     joined = join_times(walk_ns, pipe_ns)
     if pipe in DATA_PIPES:
         return max(joined, max(walk_ns, pipe_ns) + min(walk_ns, pipe_ns) / max(1.0, warps_per_scheduler))
@@ -67,7 +73,7 @@ def combine_pass(
 
 
 def combine_bounds(parts_ns: Mapping[str, float], *, atomics_spread: bool = False) -> float:
-    """How long a launch takes whose parts take so long: `launch`, `warps`, `dram`, `l2`, `blocks`, perhaps others.
+    """How long a launch takes whose parts take so long: `launch`, `end`, `warps`, `dram`, `l2`, `blocks`, and others.
 
     DRAM and bulk `copies` are part of the warps' way, since they wait for them: the longest counts. Atomics on many
     addresses add to the L2's other work (`atomics_spread`): its slices do both, and the walk of the warps knows of
@@ -76,12 +82,12 @@ def combine_bounds(parts_ns: Mapping[str, float], *, atomics_spread: bool = Fals
     warps_ns, l2_ns = max(parts_ns["warps"], parts_ns["dram"], parts_ns.get("copies", 0.0)), parts_ns["l2"]
     atomics_ns = parts_ns.get("atomics", 0.0)
     at_l2_ns = (l2_ns + atomics_ns,) if atomics_spread else (l2_ns, atomics_ns)
-    return parts_ns["launch"] + join_times(warps_ns, *at_l2_ns, parts_ns["blocks"])
+    return parts_ns["launch"] + parts_ns["end"] + join_times(warps_ns, *at_l2_ns, parts_ns["blocks"])
 
 
 def name_longest(parts_ns: Mapping[str, float]) -> str:
-    """The part that takes longest, beside the launch itself."""
-    return max((name for name in parts_ns if name != "launch"), key=lambda name: parts_ns[name])
+    """The part that takes longest, beside the launch itself and its end."""
+    return max((name for name in parts_ns if name not in {"launch", "end"}), key=lambda name: parts_ns[name])
 
 
 def bound_dram(

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation
-from sectorwise.model.time import Obstacle, estimate_time
+from sectorwise.model.obstacles import Obstacle
+from sectorwise.model.time import estimate_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ import numpy as np
 from sectorwise.device import require_capability
 from sectorwise.errors import ArgumentError
 from sectorwise.model.latency import describe_memory
+from sectorwise.model.walking import PASSES_COUNTED, PASSES_SKIPPED, list_issues, merge_plain, walk
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,14 +21,12 @@ if TYPE_CHECKING:
 
     from sectorwise.device import DeviceSpec
     from sectorwise.model.latency import MemoryModel
-    from sectorwise.model.schedule import Access, Schedule, Slot
+    from sectorwise.model.schedule import Access, Schedule
+    from sectorwise.model.walking import Issue
 
     Times = npt.NDArray[np.float64]
 
-_SCOREBOARDS = 6
 _WARPS_SAMPLED = 512
-_PASSES_SKIPPED = 4
-_PASSES_COUNTED = 12
 _BUSIEST = 0.9999
 _BUSY_ENOUGH = 0.9
 _MOST_TRIALS = 30
@@ -54,8 +53,10 @@ class Concurrency:
     `in_flight_bytes_per_sm` what is outstanding on average, less because a burst drains before the next begins;
     `needed_bytes_per_sm` what keeps the memory 95 % busy. `pass_ns` is the time of one pass, `walk_ns` that of a warp
     to which every issue slot is free. `latency_ns` is the mean of a load under this load of the memory, of which
-    `queued_ns` is waiting; `memory_busy` the busy part of the memory's time. `assumed` says which numbers of the device
-    were borrowed or guessed; empty: all measured on it.
+    `queued_ns` is waiting; `memory_busy` the busy part of the memory's time. Before an idle memory, as the last warps
+    of a launch find it, passes of a warp are `spread_ns` apart (one standard deviation; of the sum of n passes, sqrt n
+    times as much), and the slowest of one pass of all warps of the device is `slowest_ns` above the mean. `assumed`
+    says which numbers of the device were borrowed or guessed; empty: all measured on it.
     """
 
     device: str
@@ -72,6 +73,8 @@ class Concurrency:
     dram_gbs: float
     load_gbs: float
     bound: Bound
+    spread_ns: float
+    slowest_ns: float
     assumed: tuple[str, ...]
 
 
@@ -90,29 +93,35 @@ class _Draws:
 
 
 @dataclass(frozen=True, slots=True)
-class _Issue:
-    """What issuing one slot does; what would change nothing is left out.
+class _Walk:
+    """Means over the sampled warps: a pass with free issue slots and with others', a load, and bytes times latency."""
 
-    `waits_for` are the scoreboards that may be set later than now; `sets` and `frees` are scoreboards, with whether
-    what they are set to is certainly later than what they are at. `stall_cycles` is an array without axes, which NumPy
-    adds in two thirds of the time that it takes for Python's numbers.
-    """
-
-    waits_for: tuple[int, ...]
-    is_block_barrier: bool
-    load: int | None
-    sets: tuple[int, bool] | None
-    frees: tuple[int, bool] | None
-    stall_cycles: Times
+    walk_ns: float
+    pass_ns: float
+    latency_ns: float
+    byte_ns: float
 
 
 @dataclass(frozen=True, slots=True)
-class _Walk:
-    """Means over the sampled warps: cycles of a pass, latency of a load, and the product of bytes and latency."""
+class Leg:
+    """A part of a warp's way: its schedule, how often it passes through it, and the least that a pass takes.
 
-    pass_cycles: float
-    latency_cycles: float
-    byte_cycles: float
+    `pipe_cycles` is what all resident warps together take of an SM's busiest pipe in one pass.
+    """
+
+    schedule: Schedule
+    passes: float = 1.0
+    pipe_cycles: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """A leg with what is random of its loads; `issue_cycles` is the least that a pass takes an SM."""
+
+    leg: Leg
+    draws: list[_Draws]
+    issues: list[Issue]
+    issue_cycles: float
 
 
 def estimate_concurrency(
@@ -133,55 +142,116 @@ def estimate_concurrency(
     together take of an SM's busiest pipe in one pass: a pass takes as long at least. `share` is the part of
     `warps_per_sm` that an SM holds in the mean over the SMs, where some hold a block less.
     """
+    sms = sm_count or device.sm_count
+    leg = Leg(schedule, pipe_cycles=pipe_cycles)
+    return estimate_legs([leg], warps_per_sm, device, warps_per_block=warps_per_block, sm_count=sms, share=share)[0]
+
+
+def estimate_legs(
+    legs: Sequence[Leg],
+    warps_per_sm: int,
+    device: DeviceSpec,
+    *,
+    warps_per_block: int,
+    sm_count: int,
+    share: float = 1.0,
+) -> list[Concurrency]:
+    """The same of each of several legs, of which at any time some warps are in one and some in another.
+
+    So all of them meet a memory that is as busy as the whole way makes it.
+    """
     if warps_per_sm < 1 or warps_per_sm % warps_per_block:
         raise ArgumentError(f"{warps_per_sm} resident warps are no whole number of blocks of {warps_per_block}")
     memory = describe_memory(device)
-    capability = require_capability(device)
-    sms = sm_count or device.sm_count
-    draws = _draw(schedule, warps_per_block, memory)
-    issues = _list_issues(_merge_plain(schedule, memory.taken_branch_cycles))
+    cycles_per_ns = device.boost_mhz / 1000
+    warps = share * sm_count * warps_per_sm
     shape = (max(1, _WARPS_SAMPLED // warps_per_block), warps_per_block)
-    issue_cycles = max(-(-warps_per_sm // capability.sub_partitions) * len(schedule.slots), pipe_cycles)
-    cycles_per_ns, written_share = device.boost_mhz / 1000, schedule.written_share
+    prepared = [_prepare(leg, warps_per_sm, shape, memory, device) for leg in legs]
+    bytes_moved = sum(leg.passes * leg.schedule.dram_bytes for leg in legs)
+    bytes_written = sum(leg.passes * leg.schedule.dram_bytes * leg.schedule.written_share for leg in legs)
+    written_share = bytes_written / bytes_moved if bytes_moved else 0.0
 
     @cache
-    def load_memory(busy: float) -> tuple[_Walk, float, float]:
+    def load_memory(busy: float) -> tuple[list[_Walk], float]:
         wait_ns = memory.wait_ns(busy, written_share)
-        latencies = [_draw_latencies(draw, memory, wait_ns) * cycles_per_ns for draw in draws]
-        walk = _walk(issues, shape, latencies, np.array(memory.l1_hit_ns * cycles_per_ns), draws)
-        pass_ns = max(walk.pass_cycles, issue_cycles) / cycles_per_ns
-        return walk, pass_ns, share * sms * warps_per_sm * schedule.dram_bytes / pass_ns
+        walks = [_walk_leg(each, shape, memory, wait_ns, cycles_per_ns) for each in prepared]
+        whole_ns = sum(leg.passes * walked.pass_ns for leg, walked in zip(legs, walks, strict=True))
+        return walks, warps * bytes_moved / whole_ns
 
-    busy = _solve(lambda trial: load_memory(trial)[2] / memory.ceiling_gbs) if schedule.dram_bytes else 0.0
-    walk, pass_ns, dram_gbs = load_memory(busy)
-    bound = Bound.MEMORY if busy >= _BUSY_ENOUGH else Bound.LATENCY
-    if issue_cycles >= walk.pass_cycles:
-        bound = Bound.ISSUE
-    return Concurrency(
-        device=device.id,
-        warps_per_sm=warps_per_sm,
-        sm_count=sms,
-        requested_bytes_per_sm=share * warps_per_sm * schedule.load_bytes,
-        in_flight_bytes_per_sm=share * warps_per_sm * walk.byte_cycles / (pass_ns * cycles_per_ns),
-        needed_bytes_per_sm=memory.needed_bytes(0.95) / device.sm_count,
-        pass_ns=pass_ns,
-        walk_ns=walk.pass_cycles / cycles_per_ns,
-        latency_ns=walk.latency_cycles / cycles_per_ns,
-        queued_ns=memory.wait_ns(busy, written_share),
-        memory_busy=busy,
-        dram_gbs=dram_gbs,
-        load_gbs=share * sms * warps_per_sm * schedule.load_bytes / pass_ns,
-        bound=bound,
-        assumed=memory.assumed,
+    busy = _solve(lambda trial: load_memory(trial)[1] / memory.ceiling_gbs) if bytes_moved else 0.0
+    walks = load_memory(busy)[0]
+    found = []
+    for each, walked in zip(prepared, walks, strict=True):
+        schedule = each.leg.schedule
+        spread_ns, slowest_ns = _spread(each, shape, memory, cycles_per_ns, warps_per_sm * sm_count)
+        bound = Bound.MEMORY if busy >= _BUSY_ENOUGH else Bound.LATENCY
+        found.append(
+            Concurrency(
+                device=device.id,
+                warps_per_sm=warps_per_sm,
+                sm_count=sm_count,
+                requested_bytes_per_sm=share * warps_per_sm * schedule.load_bytes,
+                in_flight_bytes_per_sm=share * warps_per_sm * walked.byte_ns / walked.pass_ns,
+                needed_bytes_per_sm=memory.needed_bytes(0.95) / device.sm_count,
+                pass_ns=walked.pass_ns,
+                walk_ns=walked.walk_ns,
+                latency_ns=walked.latency_ns,
+                queued_ns=memory.wait_ns(busy, written_share),
+                memory_busy=busy,
+                dram_gbs=warps * schedule.dram_bytes / walked.pass_ns,
+                load_gbs=warps * schedule.load_bytes / walked.pass_ns,
+                bound=Bound.ISSUE if each.issue_cycles >= walked.walk_ns * cycles_per_ns else bound,
+                spread_ns=spread_ns,
+                slowest_ns=slowest_ns,
+                assumed=memory.assumed,
+            )
+        )
+    return found
+
+
+def _prepare(leg: Leg, warps_per_sm: int, shape: tuple[int, int], memory: MemoryModel, device: DeviceSpec) -> _Prepared:
+    schedulers = require_capability(device).sub_partitions
+    issue_cycles = -(-warps_per_sm // schedulers) * len(leg.schedule.slots)
+    return _Prepared(
+        leg,
+        _draw(leg.schedule, shape, memory),
+        list_issues(merge_plain(leg.schedule, memory.taken_branch_cycles)),
+        max(issue_cycles, leg.pipe_cycles),
     )
 
 
-def _draw(schedule: Schedule, warps_per_block: int, memory: MemoryModel) -> list[_Draws]:
-    """What is random of each load of a pass."""
+def _walk_leg(
+    each: _Prepared, shape: tuple[int, int], memory: MemoryModel, wait_ns: float, cycles_per_ns: float
+) -> _Walk:
+    """The sampled warps' way through a leg, loads waiting so long in the memory's queue in the mean."""
+    latencies_ns = [_draw_latencies(draw, memory, wait_ns) for draw in each.draws]
+    ends = walk(each.issues, shape, [ns * cycles_per_ns for ns in latencies_ns], memory.l1_hit_ns * cycles_per_ns)
+    walk_ns = float((ends[-1] - ends[0]).mean()) / PASSES_COUNTED / cycles_per_ns
+    means_ns = [float(ns[PASSES_SKIPPED:].mean()) for ns in latencies_ns]
+    return _Walk(
+        walk_ns=walk_ns,
+        pass_ns=max(walk_ns, each.issue_cycles / cycles_per_ns),
+        latency_ns=sum(means_ns) / len(means_ns) if means_ns else 0.0,
+        byte_ns=sum(draw.access.request_bytes * ns for draw, ns in zip(each.draws, means_ns, strict=True)),
+    )
+
+
+def _spread(
+    each: _Prepared, shape: tuple[int, int], memory: MemoryModel, cycles_per_ns: float, warps: int
+) -> tuple[float, float]:
+    """How far passes are apart before an idle memory, and the slowest one of so many warps (see `Concurrency`)."""
+    alone = [_draw_latencies(draw, memory, 0.0, in_step=True) * cycles_per_ns for draw in each.draws]
+    ends = walk(each.issues, shape, alone, memory.l1_hit_ns * cycles_per_ns)
+    passes_ns = np.diff(ends, axis=0) / cycles_per_ns
+    slowest_ns = float(np.quantile(passes_ns, 1 - 1 / max(2, warps)) - passes_ns.mean())
+    return float(passes_ns.sum(axis=0).std()) / PASSES_COUNTED**0.5, slowest_ns
+
+
+def _draw(schedule: Schedule, warps: tuple[int, int], memory: MemoryModel) -> list[_Draws]:
+    """What is random of each load of a pass, for so many blocks and warps of a block."""
     generator = np.random.default_rng(0)
     loads = [slot.load for slot in schedule.slots if slot.load is not None]
-    blocks = max(1, _WARPS_SAMPLED // warps_per_block)
-    shape = (_PASSES_SKIPPED + _PASSES_COUNTED, len(loads), blocks, warps_per_block)
+    shape = (PASSES_SKIPPED + PASSES_COUNTED, len(loads), *warps)
     idle, queued, level = (generator.random(shape) for _ in range(3))
     return [
         _Draws(
@@ -194,96 +264,15 @@ def _draw(schedule: Schedule, warps_per_block: int, memory: MemoryModel) -> list
     ]
 
 
-def _list_issues(slots: Sequence[Slot]) -> list[_Issue]:
-    """What a pass does, slot after slot.
+def _draw_latencies(draws: _Draws, memory: MemoryModel, wait_ns: float, *, in_step: bool = False) -> Times:
+    """Latencies in ns of one load in every pass, shape (passes, blocks, warps), by the mean wait in a queue.
 
-    Time only goes on. So a scoreboard that was waited for is clear until it is set again, and what it is set to then is
-    later than what it was at.
+    Who waits for what others asked for waits with them: `in_step` gives all of these the mean.
     """
-    issues = []
-    loads = 0
-    # A pass begins as the one before left the scoreboards: all may be set.
-    pending = set(range(_SCOREBOARDS))
-    for slot in slots:
-        waits_for = tuple(barrier for barrier in slot.waits_for if barrier in pending)
-        pending -= set(slot.waits_for)
-        sets, frees = slot.sets, slot.frees
-        later = sets not in pending
-        later_freed = frees not in pending and frees != sets
-        pending |= {barrier for barrier in (sets, frees) if barrier is not None}
-        issues.append(
-            _Issue(
-                waits_for,
-                slot.is_block_barrier,
-                loads if slot.load else None,
-                None if sets is None else (sets, later),
-                None if frees is None else (frees, later_freed),
-                np.array(float(slot.stall_cycles)),
-            )
-        )
-        loads += slot.load is not None
-    return issues
-
-
-def _walk(
-    issues: Sequence[_Issue],
-    shape: tuple[int, int],
-    latencies: Sequence[Times],
-    short_cycles: Times,
-    draws: Sequence[_Draws],
-) -> _Walk:
-    """Let the sampled warps issue their schedule, pass after pass, with these latencies of each load, in cycles."""
-    now = np.zeros(shape)
-    clear = [np.zeros(shape) for _ in range(_SCOREBOARDS)]
-    begin = now
-    for one_pass in range(_PASSES_SKIPPED + _PASSES_COUNTED):
-        if one_pass == _PASSES_SKIPPED:
-            begin = now
-        for issue in issues:
-            result_cycles = short_cycles if issue.load is None else latencies[issue.load][one_pass]
-            now = _issue(issue, now, clear, result_cycles, short_cycles)
-    counted = [latency[_PASSES_SKIPPED:].mean() for latency in latencies]
-    return _Walk(
-        pass_cycles=float((now - begin).mean()) / _PASSES_COUNTED,
-        latency_cycles=float(np.mean(counted)) if counted else 0.0,
-        byte_cycles=float(sum(draw.access.request_bytes * mean for draw, mean in zip(draws, counted, strict=True))),
-    )
-
-
-def _issue(issue: _Issue, now: Times, clear: list[Times], result_cycles: Times, short_cycles: Times) -> Times:
-    """Issue one slot at `now` or later; `clear` (when each scoreboard is) is brought up to date. When the next may."""
-    for barrier in issue.waits_for:
-        now = np.maximum(now, clear[barrier])
-    if issue.is_block_barrier:
-        now = np.maximum(now, now.max(axis=-1, keepdims=True))
-    for place, cycles in ((issue.sets, result_cycles), (issue.frees, short_cycles)):
-        if place is not None:
-            barrier, is_later = place
-            done = now + cycles
-            clear[barrier] = done if is_later else np.maximum(clear[barrier], done)
-    return now + issue.stall_cycles
-
-
-def _merge_plain(schedule: Schedule, taken_branch_cycles: int) -> tuple[Slot, ...]:
-    """The same schedule with runs of slots that touch no scoreboard, memory or barrier added to the slot before."""
-    merged: list[Slot] = []
-    for slot in schedule.slots:
-        stall = slot.stall_cycles
-        if slot.branches and schedule.repeats:
-            stall += taken_branch_cycles
-        plain = not slot.waits_for and slot.sets is None and slot.frees is None
-        plain = plain and slot.load is None and not slot.is_block_barrier
-        if plain and merged:
-            merged[-1] = replace(merged[-1], stall_cycles=merged[-1].stall_cycles + stall)
-        else:
-            merged.append(replace(slot, stall_cycles=stall))
-    return tuple(merged)
-
-
-def _draw_latencies(draws: _Draws, memory: MemoryModel, wait_ns: float) -> Times:
-    """Latencies in ns of one load in every pass, shape (passes, blocks, warps), by the mean wait in a queue."""
     access = draws.access
     from_dram = draws.idle_ns + wait_ns * draws.waits
+    if in_step and access.waiting_share:
+        from_dram = np.where(draws.level < access.dram_share, from_dram, from_dram.mean())
     if access.dram_share >= 1:
         return from_dram
     from_l2 = np.where(draws.level < access.dram_share + access.l2_share, memory.l2_hit_ns, memory.l1_hit_ns)

@@ -33,7 +33,8 @@ class MemoryModel:
     in a queue, in the mean as long as one with a fixed service time of `service_ns` makes it wait, spread
     exponentially, and beside writes `write_wait_ns` times the part of the time that these take; one that spans more
     than `queue_span_bytes` waits for the longest of several. `ceiling_gbs` is the bandwidth at which the memory is
-    always busy. A taken branch costs `taken_branch_cycles` beyond its stated stall. `assumed` says what was borrowed
+    always busy. `l2_far_ns` is the latency of the L2's half that is further away (of an L2 in one piece: of all of
+    it). A taken branch costs `taken_branch_cycles` beyond its stated stall. `assumed` says what was borrowed
     or guessed; empty: all measured.
     """
 
@@ -45,6 +46,7 @@ class MemoryModel:
     write_wait_ns: float
     ceiling_gbs: float
     l2_hit_ns: float
+    l2_far_ns: float
     l1_hit_ns: float
     taken_branch_cycles: int
     assumed: tuple[str, ...]
@@ -120,6 +122,7 @@ def describe_memory(device: DeviceSpec) -> MemoryModel:
         write_wait_ns=timing.write_wait_ns,
         ceiling_gbs=ceiling_gbs,
         l2_hit_ns=l2_hit_ns,
+        l2_far_ns=l2_hit_ns if device.l2_partitions == 1 else _find_far_ns(device, l2_hit_ns),
         l1_hit_ns=l1_hit_ns,
         taken_branch_cycles=branch_cycles,
         assumed=tuple(assumed),
@@ -159,6 +162,14 @@ def _find_hit_ns(device: DeviceSpec, level: str) -> tuple[float, str]:
         if cycles is not None:
             return cycles * 1000 / (row.clock_mhz or owner.boost_mhz), row.measured_on or owner.id
     raise UnsupportedDeviceError(f"no device near {device.id} has a measured {level} latency")
+
+
+def _find_far_ns(device: DeviceSpec, near_ns: float) -> float:
+    """Latency of the far half of the L2, from the nearest device where it was measured, but no less than a hit's."""
+    for owner, row in (*_list_latencies(device), *_list_latencies(load_device(MEASURED_DEVICE))):
+        if row.l2_far_cycles is not None:
+            return max(near_ns, row.l2_far_cycles * 1000 / (row.clock_mhz or owner.boost_mhz))
+    return near_ns
 
 
 def _list_latencies(device: DeviceSpec) -> list[tuple[DeviceSpec, Latency]]:

@@ -6,7 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation, Space
-from sectorwise.model.accesses import average_accesses, count_data_passes, count_unknown, count_written, find_shares
+from sectorwise.model.accesses import (
+    average_accesses,
+    count_data_passes,
+    count_unknown,
+    count_written,
+    find_idle,
+    find_shares,
+)
 from sectorwise.model.concurrency import Bound, estimate_concurrency
 from sectorwise.model.copy_sites import add_copy_sites
 from sectorwise.model.operations import count_operations
@@ -101,7 +108,8 @@ def _pace_loads(
     device = bound.device
     waves = count_waves(bound.launch.blocks_total, occupancy.blocks_per_sm, device.sm_count)
     blocks, sms = min(occupancy.blocks_per_sm, waves.most_blocks_an_sm), min(device.sm_count, waves.blocks)
-    accesses = average_accesses(execution.sites, None if traffic is None else find_shares(execution, traffic))
+    shares = None if traffic is None else find_shares(execution, traffic)
+    accesses = average_accesses(execution.sites, shares, find_idle(bound.kernel, execution))
     schedule = schedule_loop(bound.kernel, accesses, execution.issued.tolist())
     if not schedule.load_bytes:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sectorwise.machine.copy_forms import CopyOperation
 from sectorwise.model.latency import describe_memory
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from sectorwise.machine.execution import BulkCopies
     from sectorwise.model.occupancy import Occupancy
     from sectorwise.model.schedule import Shares
+
+NEARLY_FULL: Final = 0.95
+"""The part of its time that a memory is busy when what is in flight is said to fill it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sectorwise.binary.ir import Target
+from sectorwise.binary.ir import Immediate, Target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,7 +16,8 @@ WARP_LANES = 32
 NO_BARRIER = 7
 """The number of a scoreboard that means none, in the encoding."""
 
-_GLOBAL_LOADS = frozenset({"LDG", "LD", "LDGSTS"})
+_COPY = "LDGSTS"
+_GLOBAL_LOADS = frozenset({"LDG", "LD", _COPY})
 _GLOBAL_STORES = frozenset({"STG", "ST", "RED", "REDG"})
 _WIDTHS_BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 
@@ -60,7 +61,9 @@ class Slot:
 
     `waits_for` are the scoreboards (0 to 5) that must be clear first; `sets` is the one that clears when the result
     is there, `frees` the one that clears when the operands are read; None: none. `load` and `store` are set for
-    global memory; `is_block_barrier` marks where a block's warps wait for each other.
+    global memory; `is_block_barrier` marks where a block's warps wait for each other. What a load of `copies` brings
+    goes past registers: it joins a group that is open until a slot `commits` it; `groups_left` waits until so many of
+    the groups at most, the last ones, are on their way (None: it does not wait).
     """
 
     stall_cycles: int
@@ -71,6 +74,9 @@ class Slot:
     store: Access | None = None
     is_block_barrier: bool = False
     branches: bool = False
+    copies: bool = False
+    commits: bool = False
+    groups_left: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +131,14 @@ def schedule_loop(
 def schedule_instructions(
     instructions: Sequence[Instruction], accesses: Mapping[int, Access], *, repeats: bool
 ) -> Schedule:
-    """The schedule of these instructions, one after the other, over and over or once."""
-    return _schedule(instructions, accesses, repeats=repeats)
+    """The schedule of these instructions, one after the other, over and over or once.
+
+    What runs once waits in the end for all that it asked for: a loop that it asks for beforehand does.
+    """
+    schedule = _schedule(instructions, accesses, repeats=repeats)
+    if repeats or not schedule.load_bytes:
+        return schedule
+    return Schedule((*schedule.slots, Slot(1, commits=True), Slot(1, tuple(range(6)), groups_left=0)), repeats)
 
 
 def find_spans(instructions: Sequence[Instruction]) -> tuple[tuple[int, int], ...]:
@@ -187,7 +199,17 @@ def _read_slot(instruction: Instruction, accesses: Mapping[int, Access]) -> Slot
         store=access if instruction.opcode in _GLOBAL_STORES else None,
         is_block_barrier=instruction.opcode == "BAR" and instruction.has("SYNC"),
         branches=instruction.opcode == "BRA",
+        copies=instruction.opcode == _COPY,
+        commits=instruction.opcode == "LDGDEPBAR",
+        groups_left=_count_left(instruction),
     )
+
+
+def _count_left(instruction: Instruction) -> int | None:
+    """Groups of copies that may be on their way still, where an instruction waits for all others."""
+    if instruction.opcode != "DEPBAR":
+        return None
+    return next((each.value for each in instruction.operands if isinstance(each, Immediate)), 0)
 
 
 def _cut_at_end(instructions: Sequence[Instruction]) -> Sequence[Instruction]:

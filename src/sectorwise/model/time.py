@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from enum import StrEnum
+from dataclasses import dataclass, replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation, Space
-from sectorwise.device import load_device, require_capability
-from sectorwise.model.accesses import average_accesses, count_written, find_shares
-from sectorwise.model.bounds import (
-    DATA_PIPES,
-    bound_dram,
-    combine_bounds,
-    combine_pass,
-    find_pace,
-    join_times,
-    name_longest,
-)
-from sectorwise.model.concurrency import Bound, estimate_concurrency
+from sectorwise.model.accesses import average_accesses, count_written, find_idle, find_shares
+from sectorwise.model.bounds import bound_dram, combine_bounds, find_pace, name_longest
 from sectorwise.model.copy_sites import add_copy_sites
-from sectorwise.model.latency import MEASURED_DEVICE
+from sectorwise.model.ending import Stretch, find_end
+from sectorwise.model.latency import describe_memory
+from sectorwise.model.obstacles import NOTHING, Obstacle
 from sectorwise.model.rings import bound_ring, find_ring
 from sectorwise.model.roofline import Level, draw_roofline
-from sectorwise.model.schedule import Schedule, Slot, schedule_instructions
-from sectorwise.model.segments import list_usual, name_pipe, split_segments
-from sectorwise.model.waves import count_waves
+from sectorwise.model.schedule import WARP_LANES
+from sectorwise.model.segments import name_pipe, split_segments
+from sectorwise.model.way import Ledger, Setting, list_lanes, list_waves, walk_wave
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from sectorwise.binding import BoundLaunch
     from sectorwise.device import DeviceSpec
     from sectorwise.machine.execution import Execution, Site
     from sectorwise.measurements import PaceBehaviour
     from sectorwise.model.occupancy import Occupancy
-    from sectorwise.model.schedule import Access
-    from sectorwise.model.segments import Segment
     from sectorwise.model.traffic import Traffic
 
 SECTOR_BYTES: Final = 32
-WARP_LANES: Final = 32
 SECTORS_IN_LINE: Final = 4
 LONE_SECTORS: Final = 1.5
 """Sectors a line up to which a request is taken to ask for lone ones."""
@@ -50,35 +38,12 @@ SPREAD_LANES: Final = 4096
 """Lanes on one address up to which atomics are taken to be spread over the L2, where they add to its other work."""
 
 
-class Obstacle(StrEnum):
-    """What can be imagined away, to see how much of the time it is to blame for."""
-
-    LATENCY = "latency"
-    """The wait for data that too few warps cover."""
-    ISSUE = "issue"
-    """Instructions issued one a cycle and scheduler."""
-    ARITHMETIC = "arithmetic"
-    """Pipes that compute."""
-    PASSES = "passes"
-    """L1, shared memory, and stores line by line."""
-    LAST_WAVE = "last_wave"
-    """SMs without work in the last wave."""
-    BLOCKS = "blocks"
-    """Starting blocks, and what lies between one and the next."""
-    ATOMICS = "atomics"
-    """Atomics on one address."""
-    LONE_FETCHES = "lone_fetches"
-    """64-byte blocks of DRAM that lie alone."""
-
-
-NOTHING: Final[frozenset[Obstacle]] = frozenset()
-
-
 @dataclass(frozen=True, slots=True)
 class Time:
     """How long a launch takes, caches cold, and why.
 
-    `estimate_ns` is `parts_ns["launch"]` and the others together, of which the longest counts for most. `parts_ns` has
+    `estimate_ns` is `parts_ns["launch"]`, `parts_ns["end"]` (what the last warp takes longer than the mean one, and the
+    way of the last store) and the others together, of which the longest counts for most. `parts_ns` has
     `warps` (the warps' way through their instructions, waiting and contending on their SM), `dram`, `l2` (all bytes at
     its full speed), `blocks` (starting them all) and `atomics` (at the L2); of launches with bulk loads
     `copies` (their stages filled and used in turn). `bound` names the longest; of `warps` what
@@ -95,29 +60,6 @@ class Time:
     assumed: tuple[str, ...]
 
 
-@dataclass(slots=True)
-class _Ledger:
-    """Time by what holds the warps up, and by instruction."""
-
-    by_bound: dict[str, float] = field(default_factory=dict)
-    by_instruction: dict[int, float] = field(default_factory=dict)
-
-    def total(self) -> float:
-        return sum(self.by_bound.values())
-
-
-@dataclass(frozen=True, slots=True)
-class _Setting:
-    """What the walks of a launch have in common."""
-
-    device: DeviceSpec
-    pace: PaceBehaviour
-    accesses: Mapping[int, Access]
-    pipe_cycles: Mapping[int, Mapping[str, float]]
-    warps_per_block: int
-    without: frozenset[Obstacle]
-
-
 def estimate_time(
     bound: BoundLaunch,
     execution: Execution,
@@ -130,7 +72,8 @@ def estimate_time(
     Segment by segment, pass by pass, a wave of blocks takes the longer of two times: that in which one warp walks
     through its instructions as their scoreboards let it, with the latencies of the loaded memory, and that in which
     the SM's busiest pipe serves all resident warps; and of the shorter one, where the pipe moves data, the part that a
-    scheduler with few warps cannot overlap: 1 / warps of a scheduler. The last wave is walked by itself.
+    scheduler with few warps cannot overlap: 1 / warps of a scheduler. The last wave is walked by itself, and ends with
+    its slowest warp.
     """
     bulk, execution = execution.bulk, add_copy_sites(bound.kernel, execution)
     device = bound.device
@@ -138,22 +81,22 @@ def estimate_time(
     if Obstacle.BLOCKS in without:
         pace = replace(pace, block_start_ns=0.0, block_turnaround_ns=0.0)
     warps = bound.launch.blocks_total * occupancy.warps_per_block
-    setting = _Setting(
+    setting = Setting(
         device=device,
         pace=pace,
-        accesses=average_accesses(execution.sites, find_shares(execution, traffic)),
+        accesses=average_accesses(execution.sites, find_shares(execution, traffic), find_idle(bound.kernel, execution)),
         pipe_cycles=_list_pipe_cycles(bound, execution, traffic, pace),
         warps_per_block=occupancy.warps_per_block,
         without=without,
     )
     segments = split_segments(bound.kernel, execution.issued.tolist(), warps)
-    ledger = _Ledger()
-    for times, blocks, sms in _list_waves(bound, occupancy, whole=Obstacle.LAST_WAVE in without):
-        for number, segment in enumerate(segments):
-            begins = number == 0 and not segment.repeats
-            _walk_segment(setting, segment, (times, blocks * occupancy.warps_per_block, sms), ledger, begins=begins)
+    ledger = Ledger()
+    stretches: list[Stretch] = []
+    for wave in list_waves(bound, occupancy, whole=Obstacle.LAST_WAVE in without):
+        stretches = walk_wave(setting, segments, wave, ledger)
     parts = {
         "launch": pace.launch_ns,
+        "end": 0.0 if Obstacle.LATENCY in without else find_end(stretches) + _time_stores(device, execution),
         "warps": ledger.total(),
         **_bound_memory(device, pace, execution, traffic, without),
         "blocks": pace.block_start_ns * bound.launch.blocks_total,
@@ -173,25 +116,21 @@ def estimate_time(
     )
 
 
-def _list_waves(bound: BoundLaunch, occupancy: Occupancy, *, whole: bool) -> Iterable[tuple[float, int, int]]:
-    """Times, blocks an SM and SMs: of the full waves, and of the last one, in which `whole` leaves no SM idle."""
-    waves = count_waves(bound.launch.blocks_total, occupancy.blocks_per_sm, bound.device.sm_count)
-    full, last = divmod(waves.blocks, waves.blocks_per_wave)
-    if whole and waves.blocks > waves.sm_count:
-        blocks = min(occupancy.blocks_per_sm, waves.blocks // waves.sm_count)
-        yield waves.blocks / (blocks * waves.sm_count), blocks, waves.sm_count
-        return
-    if full:
-        yield full, occupancy.blocks_per_sm, waves.sm_count
-    if last:
-        yield 1, -(-last // waves.sm_count), min(last, waves.sm_count)
+def _time_stores(device: DeviceSpec, execution: Execution) -> float:
+    """The ns that the last store of a launch is on its way to the far half of the L2, and its answer back."""
+    stores = {Operation.STORE, Operation.REDUCTION}
+    stored = any(
+        site.access.operation in stores and site.access.space is not Space.SHARED and site.executed
+        for site in execution.sites
+    )
+    return describe_memory(device).l2_far_ns if stored else 0.0
 
 
 def _list_pipe_cycles(
     bound: BoundLaunch, execution: Execution, traffic: Traffic, pace: PaceBehaviour
 ) -> dict[int, dict[str, float]]:
     """Cycles of each pipe of an SM that one warp takes with each instruction."""
-    lanes = _list_lanes(bound.device)
+    lanes = list_lanes(bound.device)
     cycles = {
         each.index: {pipe: WARP_LANES / lanes[pipe]}
         for each in bound.kernel.instructions
@@ -216,85 +155,6 @@ def _count_passes(site: Site, traffic: Traffic) -> float:
         return 0.0
     most = site.tag_requests / site.executed
     return min(most, traffic.passes.get(site.instruction, most))
-
-
-def _list_lanes(device: DeviceSpec) -> dict[str, float]:
-    found = require_capability(device)
-    lender = require_capability(load_device(MEASURED_DEVICE))
-    lanes: dict[str, float] = {}
-    for pipe, own, other in (
-        ("fp32", found.fp32_lanes, lender.fp32_lanes),
-        ("fp64", found.fp64_lanes, lender.fp64_lanes),
-        ("int", found.int_lanes, lender.int_lanes),
-        # Integer multiplies have a pipe of their own, of the width of the other integer pipe (measured on an H200).
-        ("multiply", found.int_lanes, lender.int_lanes),
-        ("special", found.special_lanes, lender.special_lanes),
-        ("memory", found.memory_lanes, lender.memory_lanes),
-    ):
-        if own or other:
-            lanes[pipe] = float(own or other or 0)
-    return lanes
-
-
-def _walk_segment(
-    setting: _Setting, segment: Segment, wave: tuple[float, int, int], ledger: _Ledger, *, begins: bool
-) -> None:
-    """Add a segment's time, in one kind of wave (times, warps an SM, SMs), to the ledger."""
-    times, warps, sms = wave
-    usual = list_usual(segment)
-    if not usual:
-        return
-    schedule = schedule_instructions(usual, setting.accesses, repeats=segment.repeats)
-    cycles_per_ns = setting.device.boost_mhz / 1000
-    if begins:
-        turnaround = Slot(round(setting.pace.block_turnaround_ns * cycles_per_ns))
-        schedule = Schedule((turnaround, *schedule.slots), schedule.repeats)
-    walk = estimate_concurrency(schedule, warps, setting.device, warps_per_block=setting.warps_per_block, sm_count=sms)
-    pipes: dict[str, float] = {}
-    for instruction, weight in zip(segment.instructions, segment.weights, strict=True):
-        for pipe, cycles in setting.pipe_cycles.get(instruction.index, {}).items():
-            pipes[pipe] = pipes.get(pipe, 0.0) + weight * cycles
-    pipes = {name: cycles for name, cycles in pipes.items() if not _is_spared(name, setting.without)}
-    busiest = max(pipes, key=lambda name: pipes[name], default="issue")
-    pipe_ns = warps * pipes.get(busiest, 0.0) / cycles_per_ns
-    schedulers = require_capability(setting.device).sub_partitions
-    issue_ns = -(-warps // schedulers) * len(schedule.slots) / cycles_per_ns
-    walk_ns = join_times(
-        0.0 if Obstacle.LATENCY in setting.without else walk.walk_ns,
-        0.0 if Obstacle.ISSUE in setting.without else issue_ns,
-    )
-    queues = _list_lanes(setting.device).get(busiest, 0.0) < WARP_LANES * schedulers
-    pass_ns = combine_pass(walk_ns, pipe_ns, busiest, warps / schedulers, queues=queues)
-    held_up = busiest if pipe_ns >= walk.pass_ns else {Bound.MEMORY: "dram"}.get(walk.bound, str(walk.bound))
-    spent = times * segment.passes * pass_ns
-    ledger.by_bound[held_up] = ledger.by_bound.get(held_up, 0.0) + spent
-    for index, share in _share_out(setting, segment, held_up).items():
-        ledger.by_instruction[index] = ledger.by_instruction.get(index, 0.0) + share * spent
-
-
-def _is_spared(pipe: str, without: frozenset[Obstacle]) -> bool:
-    """Whether a pipe is imagined away."""
-    return (Obstacle.PASSES if pipe in DATA_PIPES else Obstacle.ARITHMETIC) in without
-
-
-def _share_out(setting: _Setting, segment: Segment, held_up: str) -> dict[int, float]:
-    """The part of a segment's time that each instruction answers for: of what holds the segment up."""
-    weights: dict[int, float] = {}
-    for instruction, issued in zip(segment.instructions, segment.weights, strict=True):
-        access = setting.accesses.get(instruction.index)
-        match held_up:
-            case "latency" | "dram":
-                wait = 0.0 if access is None else access.dram_share + access.waiting_share + access.l2_share / 2
-                weight = issued * wait * (1.0 if access is None or held_up == "latency" else access.request_bytes)
-            case "issue":
-                weight = issued
-            case _:
-                weight = issued * setting.pipe_cycles.get(instruction.index, {}).get(held_up, 0.0)
-        weights[instruction.index] = weight
-    total = sum(weights.values())
-    if not total:
-        return {index: 1 / len(weights) for index in weights}
-    return {index: weight / total for index, weight in weights.items() if weight}
 
 
 def _bound_atomics(pace: PaceBehaviour, execution: Execution, traffic: Traffic) -> float:

@@ -154,7 +154,8 @@ def estimate_traffic(
     placement = place_blocks(window.measure_blocks(), occupancy.blocks_per_sm, groups)
     roles = list_roles(bound.kernel)
     depths = find_depths(bound.kernel.instructions)
-    l1 = simulate_l1(window, placement, L1Setup(occupancy.l1_bytes, behaviour.l1_ways, roles, depths))
+    l1_setup = L1Setup(occupancy.l1_bytes, behaviour.l1_ways, roles, depths, bound.launch.blocks_total)
+    l1 = simulate_l1(window, placement, l1_setup)
     setup = _set_up_l2(bound, behaviour, find_merge_share(bound, execution, occupancy, behaviour), l1)
     rest, after = bound.launch.blocks_total / window.blocks - 1, None
     if chain is None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.model.concurrency import Bound
 from sectorwise.model.roofline import Level
+from sectorwise.report.figures import write_bytes
 from sectorwise.report.page import Role, fold, paint
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         TrafficUse,
         WavesUse,
     )
+    from sectorwise.analysis.instructions import RingUse
     from sectorwise.report.page import Page
 
 _LIMITERS: Final = {"shared": "shared memory", "blocks": "the number of blocks"}
@@ -62,6 +64,8 @@ def write_concurrency(kernel: KernelAnalysis, sm_count: int, page: Page) -> Iter
         lines.append(_write_in_flight(kernel.concurrency, follows_caches=kernel.traffic is not None))
         if kernel.concurrency.assumed:
             lines.append(f"    assumed: {'; '.join(kernel.concurrency.assumed)}")
+    if kernel.copy_ring is not None:
+        lines.append(_write_ring(kernel.copy_ring))
     if kernel.traffic is not None:
         lines.append(_write_traffic(kernel.traffic))
     if kernel.time is not None:
@@ -131,6 +135,17 @@ def _write_in_flight(found: ConcurrencyUse, *, follows_caches: bool) -> str:
     return (
         f"{mark}  in flight {kept:.3g} KB an SM ({needed:.3g} KB fill DRAM): "
         f"loads {found.load_gbs / 1000:.2g} TB/s{pace}"
+    )
+
+
+def _write_ring(ring: RingUse) -> str:
+    """How much bulk loads can have in flight, marked where it is less than fills DRAM."""
+    kept, needed = ring.in_flight_bytes_per_sm / 1000, ring.needed_bytes_per_sm / 1000
+    mark = "!" if ring.passes > 1 and kept < needed else ""
+    stages = "one stage" if ring.stages == 1 else f"{ring.stages} stages"
+    return (
+        f"{mark}  bulk loads land in {stages}, {write_bytes(ring.window_bytes)} a block, {ring.passes:.3g} times over: "
+        f"{kept:.3g} KB an SM in flight at most ({needed:.3g} KB fill DRAM)"
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.model.causes import price_requests
-from sectorwise.model.time import Obstacle
+from sectorwise.model.obstacles import Obstacle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

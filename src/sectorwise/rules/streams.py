@@ -8,7 +8,7 @@ from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.copy_forms import CopyOperation
 from sectorwise.model.concurrency import Bound
 from sectorwise.model.latency import describe_memory
-from sectorwise.model.rings import find_ring
+from sectorwise.model.rings import NEARLY_FULL, find_ring
 from sectorwise.model.roofline import Level
 from sectorwise.rules.shapes import SECTOR_BYTES
 
@@ -29,9 +29,6 @@ _IDLE_ENOUGH: Final = 0.7
 _FEWEST_PASSES: Final = 4
 """A ring that is filled fewer times is mostly filling up, or running empty."""
 
-_FULL: Final = 0.95
-"""The part of its time that a memory is busy when it is called full."""
-
 _LOADS: Final = frozenset({Operation.LOAD, Operation.ASYNC_COPY})
 
 
@@ -41,6 +38,10 @@ def find_starved(model: KernelModel) -> Concurrency | None:
     Nor is one starved whose arithmetic, shared memory or L2 takes longer than DRAM does at its full rate.
     """
     found = model.pace.concurrency
+    copied = sum(copies.sectors_l2 for copies in list_bulk_loads(model))
+    if copied > sum(site.sectors for site in list_global_loads(model)):
+        # What keeps the memory busy are bulk copies, which no scoreboard waits for: see `find_shallow_ring`.
+        return None
     if found is None or found.bound is not Bound.LATENCY or found.memory_busy >= _IDLE_ENOUGH:
         return None
     return found if _waits_for_dram(model) else None
@@ -54,7 +55,7 @@ def find_shallow_ring(model: KernelModel) -> tuple[Ring, float] | None:
     ring = find_ring(model.bound, model.execution.bulk, model.occupancy)
     if ring is None or ring.passes < _FEWEST_PASSES:
         return None
-    needed_bytes = describe_memory(model.bound.device).needed_bytes(_FULL) / model.bound.device.sm_count
+    needed_bytes = describe_memory(model.bound.device).needed_bytes(NEARLY_FULL) / model.bound.device.sm_count
     if ring.in_flight_bytes_per_sm >= needed_bytes or not _waits_for_dram(model):
         return None
     return ring, needed_bytes

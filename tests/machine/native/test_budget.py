@@ -12,6 +12,7 @@ from sectorwise.device import load_device
 from sectorwise.errors import MemoryBudgetError
 from sectorwise.launch.notation import parse_launch
 from sectorwise.machine.execution import ExecutionOptions
+from sectorwise.machine.native import lazy
 from sectorwise.machine.native_engine import execute_native
 from tests.machine.launching import compile_kernels
 from tests.machine.native.agreement import list_differences
@@ -85,6 +86,19 @@ def test_a_launch_beyond_the_budget_says_what_it_would_need() -> None:
 def test_it_says_what_sampling_gives(launch: str, sample_above: int | None, hint: str) -> None:
     with pytest.raises(MemoryBudgetError, match=hint):
         _execute(launch, ExecutionOptions(memory_bytes=1_000_000, sample_above=sample_above))
+
+
+def test_what_does_not_fit_into_the_machine_says_what_would(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lack(_memory: object, _number: int) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(lazy, "global_storage", lack)
+    with pytest.raises(MemoryBudgetError, match=r"262,144 bytes of perm are made as a whole.*noise, arange and zeros"):
+        _execute("gather<<<512, 128>>>(f32[65536], i32[65536]=perm(1), f32[65536], step=1)", ExecutionOptions())
+    with pytest.raises(MemoryBudgetError, match=r"262,144 bytes of zeros.* Pass less"):
+        _execute(
+            "gather<<<512, 128>>>(f32[65536], i32[65536], f32[65536], step=1)", ExecutionOptions(sample_above=None)
+        )
 
 
 def test_a_sample_of_blocks_needs_less_memory() -> None:

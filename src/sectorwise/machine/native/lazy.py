@@ -62,10 +62,25 @@ def open_buffer(buffers: Buffers, number: int) -> tuple[npt.NDArray[np.uint8], n
     if not buffers.lazy or chunks < _FEWEST_CHUNKS or content.kind == "zeros" or needs_whole(allocation.buffer):
         if buffers.memory.storages[number] is None and content.kind != "zeros":
             _spend(buffers, allocation, allocation.size_bytes, whole=True)
-        return global_storage(buffers.memory, number).octets, None
+        try:
+            return global_storage(buffers.memory, number).octets, None
+        except MemoryError:
+            raise MemoryBudgetError(_describe_lack(allocation)) from None
     part = LazyBuffer(make_sparse(allocation.size_bytes + _PADDING_BYTES), np.zeros(chunks, np.int32))
     buffers.parts[number] = part
     return part.octets, part.made
+
+
+def _describe_lack(allocation: Allocation) -> str:
+    """What a buffer would take that does not fit into this machine, and which would not."""
+    buffer = allocation.buffer
+    text = (
+        f"{allocation.argument}: its {allocation.size_bytes:,} bytes of {buffer.contents.kind} are made as a whole,"
+        " which takes more memory than this machine has; a sample of the blocks would need as much. "
+    )
+    if needs_whole(buffer):
+        return f"{text}Contents that are made where they are read are noise, arange and zeros, and uniform of floats"
+    return f"{text}Pass less: what blocks that are alike count does not hang on how many they are"
 
 
 def make_chunk(buffers: Buffers, number: int, chunk: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -27,13 +27,13 @@ MOST_PARTS: Final = 64
 QUANTILES: Final = 16
 
 
-Part = tuple[int, int]
+Part = tuple[float, float]
 """Some of so many."""
 
 
 @dataclass(frozen=True, slots=True)
 class L1Result:
-    """Hits in L1 of a sample of SMs.
+    """Hits in L1 of a sample of SMs, later blocks as often as there are more of them in the launch.
 
     `asked` and `hit` are sectors of loads by instruction. `late` are lines that they ask for and that L1 does not have
     yet, as it lacks sectors of them or they are on their way, out of how many; `waiting` the same of requests, of which
@@ -42,8 +42,8 @@ class L1Result:
     evicted.
     """
 
-    asked: Mapping[int, int]
-    hit: Mapping[int, int]
+    asked: Mapping[int, float]
+    hit: Mapping[int, float]
     late: Mapping[int, Part]
     waiting: Mapping[int, Part]
     lifetimes_ticks: tuple[float, ...]
@@ -68,11 +68,15 @@ class L1Result:
 
 @dataclass(slots=True)
 class _Counts:
-    asked: dict[int, int]
-    hit: dict[int, int]
-    late: dict[int, Part]
-    waiting: dict[int, Part]
-    ages: list[int]
+    """Of loads by instruction: of the blocks that begin together, and of those that follow them."""
+
+    asked: tuple[dict[int, int], dict[int, int]] = field(default_factory=lambda: ({}, {}))
+    hit: tuple[dict[int, int], dict[int, int]] = field(default_factory=lambda: ({}, {}))
+    lines: tuple[dict[int, int], dict[int, int]] = field(default_factory=lambda: ({}, {}))
+    late: tuple[dict[int, int], dict[int, int]] = field(default_factory=lambda: ({}, {}))
+    requests: tuple[dict[int, int], dict[int, int]] = field(default_factory=lambda: ({}, {}))
+    waiting: tuple[dict[int, int], dict[int, int]] = field(default_factory=lambda: ({}, {}))
+    ages: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +84,14 @@ class L1Setup:
     """An L1 of so many bytes, in sets of `ways` lines, and the loads of a kernel: their `roles`, by instruction.
 
     `depths` says how many requests of its warp a load goes on without waiting for the data of the first of them.
+    `blocks_total` are those of the launch, of which a window is followed; None: the window's.
     """
 
     size_bytes: int
     ways: int
     roles: Mapping[int, Role]
     depths: Mapping[int, int]
+    blocks_total: int | None = None
 
 
 def simulate_l1(window: Window, placement: Placement, setup: L1Setup) -> L1Result:
@@ -96,6 +102,9 @@ def simulate_l1(window: Window, placement: Placement, setup: L1Setup) -> L1Resul
     it in its warp did not wait. Stores leave their line in L1 and pass
     on. Where the SMs ask for more than `MOST_LOOKUPS`, a part of the lines, chosen by hash, is looked up in an L1 of
     that part of the size.
+
+    Blocks that begin together all wait for what they have in common; those that follow them do not, and stand for all
+    later ones of the launch.
     """
     sms = _choose_sms(window, placement)
     blocks = np.flatnonzero(np.isin(placement.sm, sms))
@@ -104,17 +113,45 @@ def simulate_l1(window: Window, placement: Placement, setup: L1Setup) -> L1Resul
     while window.count_lines() * share / parts > MOST_LOOKUPS and parts < MOST_PARTS:
         parts *= 2
     lines = window.gather(blocks, lambda line: hash_lines(line) % parts == 0)
-    counts = _Counts({}, {}, {}, {}, [])
+    counts = _Counts()
     sets = max(1, setup.size_bytes // LINE_BYTES // setup.ways // parts)
     for sm in sms.tolist():
         _run_sm(_Sm(lines, np.flatnonzero(placement.sm[lines.block] == sm), placement), setup, sets, counts)
     quantiles = np.quantile(counts.ages, (np.arange(QUANTILES) + 0.5) / QUANTILES).tolist() if counts.ages else ()
-    return L1Result(counts.asked, counts.hit, counts.late, counts.waiting, tuple(quantiles))
+    weight = _weigh_later(placement, blocks, setup.blocks_total or window.blocks)
+
+    def join(pair: tuple[dict[int, int], dict[int, int]]) -> dict[int, float]:
+        first, later = pair
+        return {i: first.get(i, 0) + weight * later.get(i, 0) for i in {*first, *later}}
+
+    def pair(some: tuple[dict[int, int], dict[int, int]], of: tuple[dict[int, int], dict[int, int]]) -> dict[int, Part]:
+        joined = join(some)
+        return {i: (joined[i], whole) for i, whole in join(of).items()}
+
+    return L1Result(
+        join(counts.asked),
+        join(counts.hit),
+        pair(counts.late, counts.lines),
+        pair(counts.waiting, counts.requests),
+        tuple(quantiles),
+    )
+
+
+def _weigh_later(placement: Placement, chosen: npt.NDArray[np.intp], blocks_total: int) -> float:
+    """How many times as often as the first blocks later ones count: as the launch has more of them than were chosen."""
+    first, first_chosen = np.count_nonzero(placement.start == 0), np.count_nonzero(placement.start[chosen] == 0)
+    later_chosen = chosen.size - first_chosen
+    if not later_chosen or not first_chosen:
+        return 1.0
+    return float((blocks_total - first) / later_chosen * first_chosen / first)
 
 
 def _choose_sms(window: Window, placement: Placement) -> npt.NDArray[np.int64]:
-    """A few SMs far apart, or all that have blocks where that is little work."""
+    """A few SMs far apart, or all that have blocks where that is little work; those with later blocks, if some have."""
     used = np.unique(placement.sm)
+    later = np.unique(placement.sm[placement.start > 0])
+    if later.size >= FEWEST_SMS:
+        used = later
     wanted = max(FEWEST_SMS, int(MOST_LOOKUPS * used.size / max(1, window.count_lines())))
     if wanted >= used.size:
         return used
@@ -134,8 +171,6 @@ def _run_sm(sm: _Sm, setup: L1Setup, sets: int, counts: _Counts) -> None:
     ticks = begins + lines.position[rows]
     order = np.lexsort((lines.warp[rows], lines.block[rows], ticks))
     rows, begins = rows[order], begins[order]
-    # Blocks that begin together all wait for what they have in common; those that follow them, and are more, do not.
-    steady = begins > 0 if begins.any() else np.ones(begins.size, np.bool_)
     request = lines.block[rows].astype(np.int64) << 32 | lines.warp[rows].astype(np.int64) << 26 | lines.position[rows]
     cache: list[OrderedDict[int, tuple[int, int, int]]] = [OrderedDict() for _ in range(sets)]
     stream = zip(
@@ -144,12 +179,12 @@ def _run_sm(sm: _Sm, setup: L1Setup, sets: int, counts: _Counts) -> None:
         lines.sectors[rows].tolist(),
         ticks[order].tolist(),
         (hash_lines(lines.line[rows]) // MOST_PARTS % sets).tolist(),
-        steady.tolist(),
+        (begins > 0).astype(np.int64).tolist(),
         (np.diff(request, prepend=-1) != 0).tolist(),
         strict=True,
     )
     was_late = False
-    for instruction, line, sectors, tick, place, counts_late, begins_request in stream:
+    for instruction, line, sectors, tick, place, follows, begins_request in stream:
         role = setup.roles[instruction]
         if role is Role.ATOMIC:
             continue
@@ -159,12 +194,17 @@ def _run_sm(sm: _Sm, setup: L1Setup, sets: int, counts: _Counts) -> None:
             if role is Role.BYPASSING_LOAD:
                 there = 0
             missing = sectors & ~there
-            _count(counts, instruction, sectors, missing)
-            if counts_late:
-                late = bool(missing) or tick - fetched <= setup.depths[instruction]
-                _add(counts.late, instruction, late, 1)
-                _add(counts.waiting, instruction, late and (begins_request or not was_late), begins_request)
-                was_late = late or (was_late and not begins_request)
+            late = bool(missing) or tick - fetched <= setup.depths[instruction]
+            for tally, number in (
+                (counts.asked, COUNT_OF_BITS[sectors]),
+                (counts.hit, COUNT_OF_BITS[sectors & ~missing]),
+                (counts.lines, 1),
+                (counts.late, late),
+                (counts.requests, begins_request),
+                (counts.waiting, late and (begins_request or not was_late)),
+            ):
+                tally[follows][instruction] = tally[follows].get(instruction, 0) + number
+            was_late = late or (was_late and not begins_request)
             if role is Role.BYPASSING_LOAD:
                 continue
             if missing:
@@ -174,13 +214,3 @@ def _run_sm(sm: _Sm, setup: L1Setup, sets: int, counts: _Counts) -> None:
         if len(lines_of_set) > setup.ways:
             _, (_, last, _) = lines_of_set.popitem(last=False)
             counts.ages.append(tick - last)
-
-
-def _count(counts: _Counts, instruction: int, sectors: int, missing: int) -> None:
-    counts.asked[instruction] = counts.asked.get(instruction, 0) + COUNT_OF_BITS[sectors]
-    counts.hit[instruction] = counts.hit.get(instruction, 0) + COUNT_OF_BITS[sectors & ~missing]
-
-
-def _add(parts: dict[int, Part], instruction: int, some: int, of: int) -> None:
-    before = parts.get(instruction, (0, 0))
-    parts[instruction] = before[0] + some, before[1] + of

@@ -132,7 +132,9 @@ function drawTiles(kernel) {
 function drawCopied(tile, kernel) {
   const sum = (name) => (kernel.copies.some((copy) => copy[name] === null) ? null : kernel.copies.reduce((total, copy) => total + copy[name], 0));
   const [bytes, sectors, ideal] = [sum("asked_bytes"), sum("sectors"), sum("sectors_ideal")];
-  return tile("Bulk copies", bytes === null ? "?" : amount(bytes), sum("copies") === null ? "" : `in ${count(sum("copies"))}`, sectors ? `${count(sectors)} sectors, ${percent(ideal / sectors)} of them needed` : "", sectors > 1.2 * ideal);
+  const ring = kernel.copy_ring;
+  const room = ring ? `; ${amount(ring.in_flight_bytes_per_sm)} an SM in flight at most` : "";
+  return tile("Bulk copies", bytes === null ? "?" : amount(bytes), sum("copies") === null ? "" : `in ${count(sum("copies"))}`, sectors ? `${count(sectors)} sectors, ${percent(ideal / sectors)} of them needed${room}` : "", sectors > 1.2 * ideal);
 }
 
 function drawFindings(kernel) {
