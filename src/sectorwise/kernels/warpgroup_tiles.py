@@ -24,7 +24,7 @@ _MOST_SHARED_BYTES: Final = 227 << 10
 
 _MOST_STAGES: Final = 16
 _MOST_SPLIT: Final = 64
-"""Columns of a tile whose depth is shared: with more, adding takes what the sharing gains (seen on an H200)."""
+"""Columns of a tile whose depth is shared by a cluster, as far as was measured."""
 
 _BARRIER_BYTES: Final = 16
 """Two barriers a stage."""
