@@ -78,7 +78,7 @@ FAMILIES = {
             for kind, warps in (("bf16", 2), ("bf16", 4), ("f16", 4), ("bf16", 8))
         ),
         *("gemv_int4<f16, 2, 1, 1, 12, 4, 2, true>", "gemv_int4<bf16, 2, 1, 1, 12, 4, 2, true>"),
-        "gemv_int4<bf16, 2, 6, 3, 2, 16, 1, false>",
+        *("gemv_int4<bf16, 2, 6, 3, 2, 16, 1, false>", "gemv_int4<bf16, 1, 1, 1, 3, 1, 2, false>"),
     ),
     "gemv_tensor.cu": (
         *("gemv_tensor<Plain, bf16, 8, 1, 1, 8, 1>", "gemv_tensor<Plain, f16, 16, 1, 1, 4, 1>"),
@@ -87,8 +87,9 @@ FAMILIES = {
         *("gemv_tensor<Int4, bf16, 1, 1, 1, 1, 2>", "gemv_tensor<Int4, f16, 16, 1, 1, 2, 1>"),
     ),
     "gemv_ring.cu": (
-        *(f"gemv_ring<{form}, {kind}, 1, 2, 1, 1, 2>" for form in ("Int8", "E4m3") for kind in ("bf16", "f16")),
-        *(f"gemv_ring<{form}, bf16, 2, 1, 2, 2, 2>" for form in ("Int8", "E4m3", "Plain")),
+        *(f"gemv_ring<{form}, {kind}, 1, 2, 2, 1>" for form in ("Int8", "E4m3") for kind in ("bf16", "f16")),
+        *(f"gemv_ring<{form}, bf16, 2, 1, 2, 2>" for form in ("Int8", "E4m3", "Plain")),
+        *("gemv_ring<E4m3, bf16, 2, 4, 2, 1>", "gemv_ring<Plain, f16, 2, 5, 5, 1>"),
     ),
     "matmul.cu": (
         *("matmul_tensor<bf16, 64, true, true>", "matmul_tensor<f16, 64, false, false>", "matmul_any<bf16>"),

@@ -73,7 +73,7 @@ def plan_product(product: Product, multiprocessors: int, capability: tuple[int, 
         return _plan_any(product)
     if product.weights == "u4" and _fits_tensor_cores(product) and takes_integers(product, capability):
         return plan_integers(product, multiprocessors)
-    form = choose_ring(product, capability) if _fits_tensor_cores(product) else None
+    form = choose_ring(product, multiprocessors, capability) if _fits_tensor_cores(product) else None
     if form is not None:
         return plan_ring(product, multiprocessors, form)
     if product.weights != product.kind:

@@ -19,17 +19,26 @@ _WARPS: Final = 8
 _SUMS_BYTES: Final = 16 << 10
 """Both are of the source: two times 256 sums of each warp."""
 
+_STAGE_BYTES: Final = _WARPS * _BOX_ROWS * _LINE_BYTES
+_ASIDE_BYTES: Final = 16 << 10
+"""Of a block: a stage of all warps, and x of a box of each, of eight inputs for 128 weights."""
+
 _BOXES_AHEAD: Final = 4
 """Of a warp: 64 KiB a block keep DRAM busy, and two launches find room beside each other on an SM, with room for L1."""
 
+_MOST_BYTES: Final = 112 << 10
+_MOST_ASIDE_BYTES: Final = 64 << 10
+"""Of shared memory, so that two launches find room beside each other; of that for x beside what registers hold."""
+
+_VECTOR_BYTES: Final = 16
 _HELD: Final = 64
-"""Registers of a lane that x may take: with twice as many an SM has room for one block."""
+"""Registers of a lane that x may take."""
 
 _CAPABILITY: Final = (9, 0)
 """From this compute capability on there are tensor maps, clusters and programmatic dependent launches."""
 
 _MOST_ROWS: Final = 1 << 30
-_MOST_BYTES: Final = 1 << 40
+_MOST_STEP_BYTES: Final = 1 << 40
 """Rows are counted in 32 bits; steps of a tensor map are less than that (CUDA driver API, cuTensorMapEncodeTiled)."""
 
 
@@ -37,18 +46,17 @@ _MOST_BYTES: Final = 1 << 40
 class RingForm:
     """How a product is shared out.
 
-    Blocks of a cluster and their warps share the depth, a warp has `boxes` of it, for `columns` times eight inputs;
-    `ahead` tiles are on their way, and an SM is to have room for `blocks`.
+    Blocks of a cluster and their warps share the depth. A warp has `boxes` of it, for `columns` times eight inputs, and
+    `stages` on their way: a multiple of the boxes, or a part.
     """
 
     columns: int
     boxes: int
-    ahead: int
+    stages: int
     cluster: int
-    blocks: int
 
 
-def choose_ring(product: Product, capability: tuple[int, int]) -> RingForm | None:
+def choose_ring(product: Product, multiprocessors: int, capability: tuple[int, int]) -> RingForm | None:
     """The form of a product whose rows lie at multiples of 16 bytes, None where this is not the kernel for it.
 
     It is where x of a warp fits into its registers, and more would be read of x without that than is of the weights:
@@ -57,20 +65,30 @@ def choose_ring(product: Product, capability: tuple[int, int]) -> RingForm | Non
     if capability < _CAPABILITY or product.weights not in _FORMATS or product.rows > _MOST_ROWS:
         return None
     form, columns = _FORMATS[product.weights], 1 if product.batch <= 8 else 2
-    if product.rows > 1 and not product.depth <= product.w[0] < _MOST_BYTES // (product.rows * form.item_bytes):
+    if product.rows > 1 and not product.depth <= product.w[0] < _MOST_STEP_BYTES // (product.rows * form.item_bytes):
         return None
     if form.item_bytes > 1 and columns == 1:
         return None
     across = _WARPS * _LINE_BYTES // form.item_bytes
     if product.depth < across:
         return None
-    # Two blocks share the depth where each warp has a box then: with half of x each there is half as much to read.
-    cluster = 1 if product.depth <= across else 2
+    # Two blocks share the depth, so that each has half of x, unless a warp has few boxes then and there are tiles enough.
+    alone, tiles = divide_up(product.depth, across), divide_up(product.rows, _BOX_ROWS)
+    cluster = 1 if alone == 1 or (alone == 2 and tiles > multiprocessors) else 2  # noqa: PLR2004 - boxes
     boxes = divide_up(product.depth, across * cluster)
-    held = boxes * columns * (_LINE_BYTES // form.item_bytes) // 8
-    if boxes > _BOXES_AHEAD or held > 2 * _HELD:
+    boxes += _count_aside(boxes, columns, form) == 3  # so that half of them are as much as there is room for
+    aside = _count_aside(boxes, columns, form)
+    if aside * _ASIDE_BYTES * columns > _MOST_ASIDE_BYTES * form.item_bytes:
         return None
-    return RingForm(columns, boxes, _BOXES_AHEAD // boxes, cluster, 2 if held <= _HELD else 1)
+    stages = boxes * max(1, _BOXES_AHEAD // boxes)
+    while (stages * _STAGE_BYTES + aside * _ASIDE_BYTES * columns // form.item_bytes) + _SUMS_BYTES > _MOST_BYTES:
+        stages //= 2
+    return RingForm(columns, boxes, stages, cluster)
+
+
+def _count_aside(boxes: int, columns: int, form: _Format) -> int:
+    """Boxes whose x does not fit into the registers of a warp."""
+    return max(0, boxes - _HELD * form.item_bytes // (_VECTOR_BYTES * columns))
 
 
 def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelPlan:
@@ -78,6 +96,7 @@ def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelP
     weights = _FORMATS[product.weights]
     line = _LINE_BYTES // weights.item_bytes
     clusters = min(max(1, multiprocessors // form.cluster), divide_up(product.rows, _BOX_ROWS))
+    aside = _count_aside(form.boxes, form.columns, weights)
     row_bytes = weights.item_bytes * (product.w[0] if product.rows > 1 else product.depth)
     scales: Argument = Pointer("scales") if product.scales else Number(0)
     arguments: tuple[Argument, ...] = (
@@ -92,14 +111,14 @@ def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelP
         *(Number(product.rows, 4), Number(product.depth, 4), Number(product.x[0]), Number(product.scale_step)),
         *(Numbers(product.y), Number(product.batch, 4), Number(product.ready, 4)),
     )
-    sizes = ", ".join(map(str, (form.columns, form.boxes, form.ahead, form.cluster, form.blocks)))
+    sizes = ", ".join(map(str, (form.columns, form.boxes, form.stages, form.cluster)))
     return KernelPlan(
         "gemv_ring.cu",
         f"gemv_ring<{weights.name}, {product.kind}, {sizes}>",
         (clusters * form.cluster, divide_up(product.batch, 8 * form.columns), 1),
         (32 * _WARPS, 1, 1),
         arguments,
-        _WARPS * form.boxes * form.ahead * _BOX_ROWS * _LINE_BYTES + _SUMS_BYTES,
+        form.stages * _STAGE_BYTES + _SUMS_BYTES + aside * _ASIDE_BYTES * form.columns // weights.item_bytes,
         overlaps=True,
     )
 

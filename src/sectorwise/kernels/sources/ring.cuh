@@ -6,6 +6,18 @@
 // 16 lines of 128 bytes; 16 bytes of line r lie at their place exclusive-or r % 8 (PTX ISA, swizzle of 128 bytes).
 constexpr int BOX_LINES = 16, BOX_BYTES = 128 * BOX_LINES;
 
+// What `createpolicy.fractional.L2::evict_first` makes of 1.0: lines that are the first to give way.
+constexpr unsigned long long GIVE_WAY = 0x12f0000000000000ull;
+
+// A box that is read once, so that it is not x for which it makes room in L2.
+__device__ void fetch_once(unsigned int to, const TensorMap& map, int x, int y, unsigned int barrier) {
+  asm volatile(
+      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
+      "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"(to),
+      "l"(&map), "r"(x), "r"(y), "r"(0), "r"(barrier), "l"(GIVE_WAY)
+      : "memory");
+}
+
 // STAGES boxes from `boxes`, at a multiple of 1,024 bytes, and a barrier of 8 bytes each from `barriers`.
 template <int STAGES> struct Ring {
   unsigned int boxes, barriers;
@@ -20,7 +32,7 @@ template <int STAGES> struct Ring {
   // By one lane: have the box at column x and line y come to a stage that nothing is read from any more.
   __device__ void fetch(int stage, const TensorMap& map, int x, int y) const {
     expect_bytes(barriers + 8 * stage, BOX_BYTES);
-    fetch_box(boxes + BOX_BYTES * stage, map, x, y, 0, barriers + 8 * stage);
+    fetch_once(boxes + BOX_BYTES * stage, map, x, y, barriers + 8 * stage);
   }
 
   // Until the box of a stage is there, the parity of how often it was there before; where it begins.
