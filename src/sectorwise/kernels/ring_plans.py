@@ -72,9 +72,9 @@ def choose_ring(product: Product, multiprocessors: int, capability: tuple[int, i
     across = _WARPS * _LINE_BYTES // form.item_bytes
     if product.depth < across:
         return None
-    # Two blocks share the depth, so that each has half of x, unless a warp has few boxes then and there are tiles enough.
+    # Two blocks share the depth, so that each has half of x, but where a warp has few boxes and all SMs have tiles.
     alone, tiles = divide_up(product.depth, across), divide_up(product.rows, _BOX_ROWS)
-    cluster = 1 if alone == 1 or (alone == 2 and tiles > multiprocessors) else 2  # noqa: PLR2004 - boxes
+    cluster = 1 if alone == 1 or (alone == 2 and tiles > multiprocessors) else 2
     boxes = divide_up(product.depth, across * cluster)
     boxes += _count_aside(boxes, columns, form) == 3  # so that half of them are as much as there is room for
     aside = _count_aside(boxes, columns, form)

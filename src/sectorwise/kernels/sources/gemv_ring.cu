@@ -1,8 +1,9 @@
 // y [batch, rows] = x [batch, depth] W^T on tensor cores, W [rows, depth] of 8 or 16 bits, by blocks that stay.
 //
-// A cluster goes through tiles of 16 rows; its warps share the depth, each with boxes of 128 bytes a row. So the part of
-// x that belongs to the boxes of a warp is the same for all tiles: it is read once and stays in registers. Of the order
-// of the depth in a box, and of its rows, only that matters that W and x, W and y agree.
+// A cluster goes through tiles of 16 rows; its warps share the depth, each with boxes of 128 bytes a row. So what part
+// of x belongs to the boxes of a warp is the same for all tiles: it is read once and stays in registers, what does not
+// fit there in shared memory. Of the order of the depth in a box, and of its rows, only that matters that W and x, W and
+// y agree.
 #include "ring.cuh"
 
 constexpr int WARPS = 8;
@@ -138,12 +139,12 @@ template <typename T> struct Chosen {
   typedef T type;
 };
 
-// A cluster has tiles of 16 rows, and a warp BOXES boxes of 16 x 128 bytes of weights of each; AHEAD tiles are on their
+// A cluster has tiles of 16 rows, and a warp BOXES boxes of 16 x 128 bytes of weights of each; STAGES are on their
 // way. Inputs are 8 COLUMNS; blockIdx.y counts such groups; inputs beyond the last are the last again. What the warps
 // make of a tile is added while they are at the next ones, half of it by each block. `ready` is as in gemv_rows.
 //
-// What is allowed here: few warps are resident, but what keeps DRAM busy are the boxes on their way, 64 KiB a block
-// (SW401). A lane reads half a sector of x, and the other half with its next load, out of L1 (SW101, SW105).
+// What is allowed here: a lane reads half a sector of x, and the other half with its next load, out of L1 (SW101,
+// SW105). What keeps DRAM busy are the boxes on their way, 32 to 80 KiB a block.
 template <typename W, typename T, int COLUMNS, int BOXES, int STAGES, int CLUSTER>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(32 * WARPS, 2)
 gemv_ring(
@@ -218,7 +219,7 @@ gemv_ring(
         for (int i = 0; i < COUNT / 8; ++i) {
           int at = begin + APART * box + 4 * COUNT * half + COUNT * place + 8 * i;
           uint4 line = make_uint4(0, 0, 0, 0);
-          if (at < depth) line = *reinterpret_cast<const uint4*>(from + at);  // sectorwise: allow SW101, SW105, SW401
+          if (at < depth) line = *reinterpret_cast<const uint4*>(from + at);  // sectorwise: allow SW101, SW105
           to[4 * i] = line.x, to[4 * i + 1] = line.y, to[4 * i + 2] = line.z, to[4 * i + 3] = line.w;
         }
       }
