@@ -165,11 +165,19 @@ def measure(case: Case) -> dict[str, object]:
 
 def compile_first(cases: Sequence[Case]) -> None:
     """Have the kernels of all cases in the cache, several at a time."""
-    names = sorted({plan_case(draw(case))[0].kernel for case in cases})
+    plans = {plan.kernel: plan for plan in (plan_case(draw(case))[0] for case in cases)}
     major, minor = read_capability(0)
     with ThreadPoolExecutor() as pool:
-        for name in names:
-            pool.submit(CUDA.compile, SOURCES / "matmul_tma.cu", CompileRequest(f"sm_{major}{minor}a", kernels=(name,)))
+        made = [
+            pool.submit(
+                CUDA.compile,
+                SOURCES / plan.source,
+                CompileRequest(f"sm_{major}{minor}{'a' if plan.specific else ''}", kernels=(plan.kernel,)),
+            )
+            for plan in plans.values()
+        ]
+    for each in made:
+        each.result()
 
 
 def main() -> None:

@@ -78,7 +78,7 @@ FAMILIES = {
             for kind, warps in (("bf16", 2), ("bf16", 4), ("f16", 4), ("bf16", 8))
         ),
         *("gemv_int4<f16, 2, 1, 1, 12, 4, 2, true>", "gemv_int4<bf16, 2, 1, 1, 12, 4, 2, true>"),
-        "gemv_int4<bf16, 2, 6, 3, 2, 16, 1, false>",
+        *("gemv_int4<bf16, 2, 6, 3, 2, 16, 1, false>", "gemv_int4<bf16, 1, 1, 1, 3, 1, 2, false>"),
     ),
     "gemv_tensor.cu": (
         *("gemv_tensor<Plain, bf16, 8, 1, 1, 8, 1>", "gemv_tensor<Plain, f16, 16, 1, 1, 4, 1>"),

@@ -69,7 +69,6 @@ def multiply(
     *,
     ready: bool = False,
     form: tuple[int, int, int] | None = None,
-    sms: int = SMS,
 ) -> tuple[str, Array, Array]:
     """Execute y = x W^T; the kernel, its result and what float64 gives, both rounded to nothing."""
     rows = weights.shape[0] if weights_kind != "u4" or scales is None else scales.shape[1]
@@ -84,7 +83,7 @@ def multiply(
         scale, offsets["scales"] = hold("scales", scales, scales, "f32" if scales.dtype == np.float32 else kind)
         memories["scales"] = scales
     product = describe_product(arrays["x"], arrays["weights"], arrays["y"], scale, ready=ready)
-    plan = plan_product(product, sms, HOPPER if form is None else (8, 0))
+    plan = plan_product(product, SMS, HOPPER if form is None else (8, 0))
     assert plan is not None
     if form is not None:
         plan = reshape(plan, rows, form)
@@ -258,10 +257,18 @@ def apply_scales(values: Array, scales: Array, kind: str) -> Array:
     return values * np.repeat(read(scales, kind).T, 128, axis=1)[:, : values.shape[1]]
 
 
-def test_many_tiles_of_a_block_give_the_same_products() -> None:
+@pytest.mark.parametrize("passes", [1, 2])
+def test_rounds_of_tiles_are_gone_through_for_each_part_of_the_depth(passes: int) -> None:
     values, scales, x = draw_packed("bf16", 1, 300, 136)
-    _, result, given = multiply(x, pack(values), "bf16", "u4", scales, sms=1)
-    compare(result, given, apply_scales(values, scales, "bf16"), "bf16")
+    product = replace(packed_product(300, 136, 1), w_address=512, scales_address=512)
+    plan = plan_product(product, 1, HOPPER)
+    assert plan is not None
+    if passes > 1:
+        kernel, shared_bytes = "gemv_int4<bf16, 1, 1, 1, 3, 1, 2, false>", 3 * (1024 + 32) + 1088 + 1024
+        plan = replace(plan, kernel=kernel, block=(32, 1, 1), dynamic_shared_bytes=shared_bytes)
+    memories = {"weights": pack(values), "x": x, "scales": scales, "y": np.zeros((1, 300), np.uint16)}
+    result = run_plan(plan, memories)["y"].view(np.uint16).reshape(1, 300)
+    compare(read(result, "bf16"), read(x, "bf16"), apply_scales(values, scales, "bf16"), "bf16")
 
 
 @pytest.mark.parametrize(("kind", "power"), [("bf16", 120), ("bf16", -120), ("bf16", -131), ("f16", 14), ("f16", -23)])

@@ -251,8 +251,8 @@ def test_every_launch_ends_and_multiplies_every_tile(sizes: Sizes, tile: Tile, m
     stores = 0 if tile.split else tiles * (tile.down // 64) * (tile.across // tile.result_lines)
     assert issued.get("UTMASTG", 0) == stores
     names = [each.name for each in bound.launch.arguments if isinstance(each, BufferArgument)]
-    assert ("scratch 0" in names) is not tile.split
-    if not tile.split:
+    assert ("scratch 0" in names) is tile.shared
+    if tile.shared:
         assert not execution.read_buffer(names.index("scratch 0")).any()
 
 

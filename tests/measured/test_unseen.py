@@ -32,7 +32,6 @@ FILES = sorted([*FOLDER.glob("*.json"), *FOLDER.glob("frameworks/*.json")])
 
 ORDERED = frozenset(
     {
-        "bins_shared",
         "breadth_first",
         "compact",
         "generic_half_sums_2",
@@ -58,9 +57,7 @@ ORDERED = frozenset(
     }
 )
 """Launches some of whose counts depend on how warps happen to follow each other."""
-MEETING = frozenset(
-    {"by_case", "hash_probe", "hash_probe_2", "insertion_sort", "mandelbrot", "run_lengths", "traverse"}
-)
+MEETING = frozenset({"by_case", "hash_probe", "hash_probe_2", "mandelbrot", "run_lengths"})
 """Launches whose lanes part: those that come to a BSYNC at one time issue it once, others once each, so that every run,
 and every pass of the profiler, has another number of instructions. All else is the same."""
 JUMPS = {
@@ -75,6 +72,8 @@ JUMPS = {
 }
 """Instructions that the SMs' counter has beyond the source view, which has ours: of a jump to k places (BRX, calls by
 pointer) k - 1, and one for some returns into a function that calls itself."""
+TOO_SOON = {("copied_places", "global_load_sectors")}
+"""Its copies around L1 go where earlier ones have not arrived yet; of such the pipe counts the sectors once."""
 IN_PIPE = (
     "embedding_backward",
     "generic_half_sums",
@@ -119,8 +118,8 @@ def counts_something(site: MemorySite) -> bool:
 
 def test_all_launches_are_here() -> None:
     names = [case["name"] for _, case in ROWS]
-    assert len(set(names)) == len(names) == 233
-    assert sum(len(case["measured"]["memory_instructions"]) for _, case in ROWS) == 3584
+    assert len(set(names)) == len(names) == 265
+    assert sum(len(case["measured"]["memory_instructions"]) for _, case in ROWS) == 3533
 
 
 @pytest.mark.parametrize(("path", "case"), ROWS, ids=[case["name"] for _, case in ROWS])
@@ -138,7 +137,7 @@ def test_counts_equal_the_profiler(path: Path, case: dict[str, Any]) -> None:
     ordered = any(site.certainty is Certainty.SCHEDULE_DEPENDENT for site in sites)
     assert ordered == (case["name"] in ORDERED)
     if not ordered:
-        names = EXACT_TOTALS
+        names = [name for name in EXACT_TOTALS if (case["kernel"], name) not in TOO_SOON]
         assert {name: getattr(kernel.totals, name) for name in names} == {
             name: measured["totals"].get(name, 0) for name in names
         }

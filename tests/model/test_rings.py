@@ -86,3 +86,16 @@ def test_latency_that_a_ring_cannot_hide_is_a_cause() -> None:
     assert finding.cost_ns is not None
     # With eight stages instead of two the same tiles took 13.2 microseconds, not 18.2.
     assert 3_000 < finding.cost_ns < 7_000
+
+
+@pytest.mark.parametrize("name", ["load_same", "load_range_same", "spread_same", "load_plain"])
+def test_tiles_that_several_sms_ask_for_together(name: str) -> None:
+    """Requests for one line travel together, but for copies to several blocks at once."""
+    path = FOLDER / "tensor_copies.json"
+    (case,) = [case for case in json.loads(path.read_text())["cases"] if case["name"] == name]
+    (launch,) = [each for each in read_launch_file(path).cases if each.case == name]
+    kernels = read_cubin((FOLDER / "tensor_copies.sm_90.cubin").read_bytes(), "tensor_copies").kernels
+    bound = bind(next(each for each in kernels if each.name == launch.kernel), launch, load_device("h200"))
+    model = model_kernel(bound, execute(bound, ExecutionOptions()), follow_caches=True)
+    assert model.traffic is not None
+    assert model.traffic.l2_sectors_read_from_sm == case["measured"]["totals"]["l2_sectors_read_from_sm"]

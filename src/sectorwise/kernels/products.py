@@ -126,12 +126,13 @@ def gemv_int4(
 
     Scales are of x's type, [ceil(K / 128), N], one for each 128 weights of a row.
 
-    Plan, for one or two inputs on compute capability 9.0: a block an SM that stays. Each of its eight warps has a part
-    of the depth, keeps its part of x in registers and goes through all of the block's tiles of 16 rows: copies of 4 KiB
-    that lie together, two of each warp under way, 64 KiB an SM, carried by no thread; blocks of two launches or three
-    fit an SM, so that the next ones copy while one ends. x becomes integers of 30 bits beside the largest element of a
-    warp's part, split into four signed bytes, which are four columns of a product of bytes: three instructions unpack
-    eight weights, sums of 128 are exact, and are added in float32. An infinity in x gives NaN.
+    Plan, for one or two inputs on compute capability 9.0: a block an SM that stays. Each of its 8 or 16 warps has a
+    part of the depth, keeps its part of x in registers and goes through all of the block's tiles of 16 rows. Copies of
+    4 KiB that lie together, carried by no thread, have 128 KiB an SM on their way; where a block asks for all of its
+    weights at once, 96 KiB at most, a block of the next launch has place beside it. x becomes integers of 30 bits
+    beside the largest element of a warp's part, split into four signed bytes, which are four columns of a product of
+    bytes: three instructions unpack eight weights, sums of 128 are exact, and are added in float32. An infinity in x
+    gives NaN.
 
     Else, and where N or the scales' step is odd: as `gemv` on tensor cores; 16 bytes of a lane are 32 weights. With
     bfloat16, weights are unpacked as 136 more than they are, and 136 times x is taken away from the sums, which stay in

@@ -121,7 +121,8 @@ def plan_tile(a: Matrices, b: Matrices, c: Matrices, sizes: Sizes, tile: Tile, m
         blocks, threads = work.clusters * tile.cluster, 2 * tile.down + 128
         numbers = (sizes.steps, down, across, BAND, work.whole, work.share, work.more, *together)
         rest = (
-            *(_map_operand(c, sizes.count, tile.result_lines), Scratch(SCRATCH_ZEROS_BYTES), Scratch(0)),
+            _map_operand(c, sizes.count, tile.result_lines),
+            *((Scratch(SCRATCH_ZEROS_BYTES), Scratch(0)) if tile.shared else (Number(0), Number(0))),
             Numbers(numbers, 4),
         )
     return KernelPlan(

@@ -23,6 +23,9 @@ _MOST_SHARED_BYTES: Final = 227 << 10
 """Of a block (CUDA programming guide, compute capabilities)."""
 
 _MOST_STAGES: Final = 16
+_MOST_SPLIT: Final = 64
+"""Columns of a tile whose depth is shared: with more, adding takes what the sharing gains (seen on an H200)."""
+
 _BARRIER_BYTES: Final = 16
 """Two barriers a stage."""
 
@@ -47,7 +50,7 @@ _SHARPNESS: Final = 3.87
 what a launch, a tile, a result of it, adding in a cluster, and handing on take besides; the DRAM. How far what runs at
 once adds up is `_SHARPNESS`.
 
-Fitted to 250 times of 29 products on an H200 (the log of kernels), whose SM multiplies 2,048 a cycle by the datasheet.
+Fitted to 297 times of 45 products on an H200 (the log of kernels), whose SM multiplies 2,048 a cycle by the datasheet.
 """
 
 
@@ -173,7 +176,7 @@ def list_tiles(sizes: Sizes, multiprocessors: int) -> Iterator[Tile]:
         rows, columns = (sizes.n, sizes.m) if turned else (sizes.m, sizes.n)
         by_rows = Tile(64, 64, 1, turned=turned).right_by_rows(sizes)
         step = LINE if by_rows else 16
-        for across in range(step, min(128, divide_up(columns, step) * step) + 1, step):
+        for across in range(step, min(_MOST_SPLIT, divide_up(columns, step) * step) + 1, step):
             for cluster in (2, 4, 8):
                 tile = Tile(64, across, cluster, turned=turned, split=True)
                 if share_work(tile, sizes, multiprocessors).whole <= count_places(cluster, multiprocessors):

@@ -17,7 +17,7 @@ from sectorwise.model.caches.flow import Flow, extrapolate
 from sectorwise.model.caches.l1 import L1Setup, simulate_l1
 from sectorwise.model.caches.l2 import L2Setup, Rest, simulate_l2
 from sectorwise.model.caches.lines import LINE_BYTES, SECTOR_BYTES, list_roles, read_hint
-from sectorwise.model.caches.merging import find_merge_share
+from sectorwise.model.caches.merging import Merging, find_merging
 from sectorwise.model.caches.placement import place_blocks, split_evenly
 from sectorwise.model.caches.reuse import cut_rereads
 from sectorwise.model.caches.window import observe_last, open_window
@@ -156,7 +156,7 @@ def estimate_traffic(
     depths = find_depths(bound.kernel.instructions)
     l1_setup = L1Setup(occupancy.l1_bytes, behaviour.l1_ways, roles, depths, bound.launch.blocks_total)
     l1 = simulate_l1(window, placement, l1_setup)
-    setup = _set_up_l2(bound, behaviour, find_merge_share(bound, execution, occupancy, behaviour), l1)
+    setup = _set_up_l2(bound, behaviour, find_merging(bound, execution, occupancy, behaviour), l1)
     rest, after = bound.launch.blocks_total / window.blocks - 1, None
     if chain is None:
         l2 = simulate_l2(window, placement, roles, setup, warmed_by=2 * rest if warm else None)
@@ -195,18 +195,19 @@ def _group_sms(device: DeviceSpec, behaviour: CacheBehaviour, sm_count: int) -> 
     return split_evenly(sm_count, max(2, round(sm_count * len(groups) / device.sm_count)))
 
 
-def _set_up_l2(bound: BoundLaunch, behaviour: CacheBehaviour, merge_share: float, l1: L1Result) -> L2Setup:
+def _set_up_l2(bound: BoundLaunch, behaviour: CacheBehaviour, merging: Merging, l1: L1Result) -> L2Setup:
     device = bound.device
     return L2Setup(
         size_bytes=device.l2_bytes,
         halves=device.l2_partitions or 1,
         ways=behaviour.l2_ways,
         proven_ways=behaviour.l2_proven_ways,
-        merge_share=merge_share,
+        merge_share=merging.share,
         merge_most=behaviour.merge_most,
         fetch_bytes=device.dram_fetch_bytes or DEFAULT_FETCH_BYTES,
         hints={each.index: hint for each in bound.kernel.instructions if (hint := read_hint(each.modifiers))},
         l1_lifetimes_ticks=l1.lifetimes_ticks,
+        alone=merging.alone,
     )
 
 

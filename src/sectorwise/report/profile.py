@@ -110,5 +110,8 @@ def _write_totals(launch: ProfiledLaunch, page: Page) -> Iterator[str]:
     for kind in ("load", "store", "atom"):
         if passes := totals.get(f"shared_{kind}_wavefronts"):
             yield f"    {f'  pipe, {kind}s':<16}{passes:>15,} wavefronts"
+    for kind in ("load", "store", "reduction"):
+        if sectors := totals.get(f"bulk_{kind}_sectors"):
+            yield f"    {f'bulk {kind}s':<16}{sectors:>15,} sectors"
     if instructions := totals.get("instructions"):
         yield f"    {'instructions':<16}{instructions:>15,} of warps"

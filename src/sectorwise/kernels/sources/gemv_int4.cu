@@ -74,8 +74,8 @@ template <typename T, int COUNT> __device__ int largest_exponent(const uint4 (&l
 }
 
 // Eight elements of T, of no larger exponent, times 2 to the power of 156 - exponent: whole numbers below 2^30, each as
-// four signed bytes. `columns` are the bytes of the same weight, the highest first: those of elements 0, 4, 1 and 5, which
-// the lower halves of bytes of W multiply, and of 2, 6, 3 and 7. The factor is two, since it may be too large for a float.
+// four signed bytes. `columns` are the bytes of the same weight, the highest first: those of elements 0, 4, 1 and 5,
+// which the lower halves of bytes of W multiply, and of 2, 6, 3 and 7. The factor is two, as it may be too large for one.
 template <typename T> __device__ void split(const uint4& line, int exponent, uint2 (&columns)[4]) {
   float first = __uint_as_float((unsigned int)(259 - exponent) << 23), second = 0x1p24f;
   unsigned int words[8];
@@ -108,9 +108,9 @@ __device__ float unit_of(int exponent) {
 // which it copies together, and STAGES such pieces on their way. Where the depth is not gone through ONCE, MOST_TILES
 // tiles are for each part of it. INPUTS is 1 or 2; `ready` is as in gemv_rows.
 //
-// What is allowed here: what keeps DRAM busy is on its way without loads of warps, 64 KiB an SM, and few warps are resident
-// (SW401, SW402). With few rows some SMs have no block (SW404). Scales of four groups, copied at once, meet in the banks
-// of L1: one copy in 200 instructions (SW204).
+// What is allowed here: what keeps DRAM busy is on its way without loads of warps, 96 to 128 KiB an SM, and few warps are
+// resident (SW401, SW402). With few rows some SMs have no block (SW404). Scales of four groups, copied at once, meet in
+// the banks of L1: one copy in 200 instructions (SW204).
 template <typename T, int INPUTS, int GROUPS, int PIECE, int STAGES, int WARPS, int BLOCKS, bool ONCE>
 __global__ void __launch_bounds__(32 * WARPS, BLOCKS)
 gemv_int4(  // sectorwise: allow SW401, SW402, SW404

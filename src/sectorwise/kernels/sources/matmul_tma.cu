@@ -324,19 +324,28 @@ matmul_split(const __grid_constant__ TensorMap a, const __grid_constant__ Tensor
   }
   __syncwarp();
   share_with_cluster();
-  constexpr int QUARTERS = ALONG / 4, SHARE = LINES * QUARTERS / SPLIT;
-  for (int number = rank * SHARE + threadIdx.x; number < (rank + 1) * SHARE; number += 160) {
-    int line = number / QUARTERS, x = number % QUARTERS * 4;
-    int down = TURNED ? column + line : row + line, across = TURNED ? row + x : column + x;
-    if (down >= m || across >= n) continue;
-    float4 sum = make_float4(0, 0, 0, 0);
+  constexpr int QUARTERS = ALONG / 4, SHARE = LINES * QUARTERS / SPLIT, TURNS = (SHARE + 159) / 160;
+  float4 added[TURNS];
 #pragma unroll
-    for (int block = 0; block < SPLIT; ++block) {
-      float4 part = load_from(base + (line * WIDTH + x) * 4, block);
-      sum.x += part.x, sum.y += part.y, sum.z += part.z, sum.w += part.w;
+  for (int turn = 0; turn < TURNS; ++turn) {
+    // Past the end, what is there is read again: all loads are on their way before one is waited for.
+    int number = rank * SHARE + min(turn * 160 + (int)threadIdx.x, SHARE - 1);
+    unsigned int place = base + (number / QUARTERS * WIDTH + number % QUARTERS * 4) * 4;
+    added[turn] = load_from(place, 0);
+#pragma unroll
+    for (int block = 1; block < SPLIT; ++block) {
+      float4 part = load_from(place, block);
+      added[turn].x += part.x, added[turn].y += part.y, added[turn].z += part.z, added[turn].w += part.w;
     }
-    T* at = c + matrix * c_apart + down * c_step + across;
-    *reinterpret_cast<uint2*>(at) = make_uint2(pair<T>(sum.x, sum.y), pair<T>(sum.z, sum.w));
+  }
+#pragma unroll
+  for (int turn = 0; turn < TURNS; ++turn) {
+    int number = turn * 160 + threadIdx.x, line = (rank * SHARE + number) / QUARTERS;
+    int x = (rank * SHARE + number) % QUARTERS * 4;
+    int down = TURNED ? column + line : row + line, across = TURNED ? row + x : column + x;
+    if (number >= SHARE || down >= m || across >= n) continue;
+    uint2 words = make_uint2(pair<T>(added[turn].x, added[turn].y), pair<T>(added[turn].z, added[turn].w));
+    *reinterpret_cast<uint2*>(c + matrix * c_apart + down * c_step + across) = words;
   }
   join_cluster<SPLIT>();
 }

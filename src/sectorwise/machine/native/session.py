@@ -30,7 +30,14 @@ from sectorwise.machine.native.layout import (
 from sectorwise.machine.native.lazy import make_chunk, open_buffer
 from sectorwise.machine.native.loop import ENTRY
 from sectorwise.machine.native.sectors import SWEEPS
-from sectorwise.machine.native.tally import SITES_A_REQUEST, add_forgotten, may_forget, record_log, take_patterns
+from sectorwise.machine.native.tally import (
+    SITES_A_REQUEST,
+    add_forgotten,
+    join_rows,
+    may_forget,
+    record_log,
+    take_patterns,
+)
 from sectorwise.machine.native.trace import LAUNCH_SPECIALS, VECTOR_SPECIALS
 from sectorwise.machine.native.watch import WATCH_BYTES
 from sectorwise.machine.sites import find_least_excess
@@ -311,18 +318,19 @@ def run_blocks(session: Session, blocks: npt.NDArray[np.int64]) -> tuple[int, np
 def _find_first(session: Session, counter: SiteCounter, number: int) -> None:
     """Keeps the first request of a site, of those in several spaces the earliest."""
     sites, start = session.regions["sites"], number * SITE_BYTES
+    known, warp = counter.first, sites.get(start + SITE["first_warp"], "q")
+    if known is not None and known.warp < warp:
+        return
     space = number % SITES_A_REQUEST
     is_long = counter.access.space in (Space.GLOBAL, Space.GENERIC) and not space
     values = sites.view(np.int64 if is_long else np.uint32, start + SITE["first_addresses"], LANES)
-    mask, warp = sites.get(start + SITE["first_mask"], "I"), sites.get(start + SITE["first_warp"], "q")
-    origin = session.windows[space]
-    shown = tuple(int(value) + origin if mask >> lane & 1 else 0 for lane, value in enumerate(values))
-    known = counter.first
+    mask, origin = sites.get(start + SITE["first_mask"], "I"), session.windows[space]
+    shown = tuple(value + origin if mask >> lane & 1 else 0 for lane, value in enumerate(values.tolist()))
     if known is not None and known.warp == warp:
         # Lanes of one request that lie in several spaces.
         both = tuple(a | b for a, b in zip(known.addresses, shown, strict=True))
         counter.first = FirstRequest(warp, both, known.mask | mask)
-    elif known is None or known.warp > warp:
+    else:
         counter.first = FirstRequest(warp, shown, mask)
 
 
@@ -340,6 +348,7 @@ def collect(session: Session, times: int = 1) -> npt.NDArray[np.int64]:
     """
     empty_logs(session)
     logged, session.pending = session.pending or [], None
+    remembered: list[Rows] = []
     for place, index in enumerate(session.order):
         counter = session.counters[index]
         if may_forget(counter.access):
@@ -349,8 +358,8 @@ def collect(session: Session, times: int = 1) -> npt.NDArray[np.int64]:
             if session.regions["sites"].get(number * SITE_BYTES + SITE["touched"], "i"):
                 _find_first(session, counter, number)
                 add_forgotten(session.regions["sites"], number, counter, times)
-                logged.append(take_patterns(session.regions["sites"], number, counter.access))
-    for rows in logged:
+                remembered.append(take_patterns(session.regions["sites"], number, counter.access))
+    for rows in (*logged, *join_rows(remembered)):
         rows[:, 1] *= times
         record_log(session.counters, session.order, session.sized, rows)
     issued = session.regions["issued"].view(np.int64, 0, len(session.regions["issued"].octets) // 8)

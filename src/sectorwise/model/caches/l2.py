@@ -41,6 +41,7 @@ class L2Setup:
     the part of the requests for one line, by SMs of one group in the same tick, that travel together, up to
     `merge_most` of them. A missed sector brings `fetch_bytes`, 32, 64 or 128, or what `hints` says of its instruction,
     up to 256. `l1_lifetimes_ticks` are quantiles of how long L1 keeps a line that is not used; empty: to the end.
+    Requests of the instructions in `alone` never travel with others.
     """
 
     size_bytes: int
@@ -52,6 +53,7 @@ class L2Setup:
     fetch_bytes: int
     hints: Mapping[int, Hint]
     l1_lifetimes_ticks: tuple[float, ...]
+    alone: frozenset[int] = frozenset()
 
     def fetch_of(self, instruction: int) -> int:
         """Bytes that a missed sector brings."""
@@ -189,7 +191,9 @@ def _play(
             group = state.groups[sm]
             near = state.near[sm]
             _note_half(state, instruction, line, near)
-            _add(flow.read, instruction, COUNT_OF_BITS[wanted] * _merge(asked, setup, (group, line), tick, wanted))
+            alone = instruction in setup.alone
+            part = 1.0 if alone else _merge(asked, setup, (group, line), tick, wanted)
+            _add(flow.read, instruction, COUNT_OF_BITS[wanted] * part)
             if line not in fetched_at:
                 # Blocks that run beside each other: what is new is the first block's, whichever comes to it first.
                 state.flow = first if 2 * owners[line] < blocks else second

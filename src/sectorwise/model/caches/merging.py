@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation
+from sectorwise.machine.copy_forms import copy_form_of
 from sectorwise.model.schedule import find_loops
 
 if TYPE_CHECKING:
@@ -16,15 +18,33 @@ if TYPE_CHECKING:
 _LOADS: Final = frozenset({Operation.LOAD, Operation.ASYNC_COPY})
 
 
-def find_merge_share(
-    bound: BoundLaunch, execution: Execution, occupancy: Occupancy, behaviour: CacheBehaviour
-) -> float:
-    """The part of mergeable requests that come close enough in time: an SM asks for one line a cycle.
+@dataclass(frozen=True, slots=True)
+class Merging:
+    """The part of mergeable requests that travel together, and instructions whose requests are always `alone`."""
 
-    Requests of one tick spread over as many cycles as the SM's warps ask for lines in one pass of their loop.
+    share: float
+    alone: frozenset[int]
+
+
+def find_merging(bound: BoundLaunch, execution: Execution, occupancy: Occupancy, behaviour: CacheBehaviour) -> Merging:
+    """Which requests for a line that SMs make in one tick come close enough in time: an SM asks for one line a cycle.
+
+    They spread over as many cycles as the SM's warps ask for lines in one pass of their loop. Bulk copies are one
+    warp's, and SMs that want the same tile ask for it line by line together: of 64 tiles that were the same an H200's
+    L2 was asked for 17. But not for parts of sectors, as rows of 16 bytes are, and not for several blocks at once
+    (multicast): there it was asked for each (tests/measured/tiles).
     """
+    code, sites = bound.kernel.instructions, execution.sites
+    copies = [site for site in sites if copy_form_of(code[site.instruction]) is not None]
+    alone = (s for s in copies if code[s.instruction].has("MULTICAST") or s.sectors > s.sectors_ideal)
+    return Merging(_find_share(bound, execution, occupancy, behaviour), frozenset(s.instruction for s in alone))
+
+
+def _find_share(bound: BoundLaunch, execution: Execution, occupancy: Occupancy, behaviour: CacheBehaviour) -> float:
     blocks = min(occupancy.blocks_per_sm, -(-bound.launch.blocks_total // bound.device.sm_count))
-    lines = {s.instruction: s.tag_requests / s.executed for s in execution.sites if s.access.operation in _LOADS}
+    whole = bound.kernel.instructions
+    loads = (s for s in execution.sites if s.access.operation in _LOADS and copy_form_of(whole[s.instruction]) is None)
+    lines = {s.instruction: s.tag_requests / s.executed for s in loads}
     code = [each for each in bound.kernel.instructions if execution.issued[each.index]]
     passes = [sum(lines.get(each.index, 0.0) for each in loop) for loop in find_loops(code)]
     lines_a_pass = max(passes, default=0.0) or sum(lines.values())
