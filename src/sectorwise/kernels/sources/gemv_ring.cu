@@ -248,7 +248,7 @@ gemv_ring(
         uint4 held[2][2] = {{load_shared(from), load_shared(from + 1024)},
                             {load_shared(from ^ 64), load_shared((from ^ 64) + 1024)}};
 #pragma unroll
-        for (int half = 0; half < 2; ++half)
+        for (int half = 0; half < 2; ++half) {
 #pragma unroll
           for (int i = 0; i < COUNT / 4; ++i) {
             unsigned int top[2], low[2];
@@ -260,11 +260,14 @@ gemv_ring(
               multiply_add<U>(sums[c][i % CHAINS], top[0], low[0], top[1], low[1], b[0], b[1]);
             }
           }
-        // Not before all of it has come into registers: what hangs on that is nothing, which the compiler does not know.
-        unsigned int last = held[0][0].w | held[0][1].w | held[1][0].w | held[1][1].w;
-        __syncwarp();
-        if (elected && next + (int)(last & depth >> 31) < rows)
-          ring.fetch(into + box, weights, begin + APART * box, next);
+          if (half == 1) continue;
+          // The next box, not before all of this one is in registers: the request hangs on what was read, of which it
+          // takes nothing, but that the compiler does not know.
+          unsigned int last = held[0][0].w | held[0][1].w | held[1][0].w | held[1][1].w;
+          __syncwarp();
+          if (elected && next + (int)(last & depth >> 31) < rows)
+            ring.fetch(into + box, weights, begin + APART * box, next);
+        }
       }
       int turn = number / TOGETHER % 2, within = number % TOGETHER;
       if (within == 0 && number) add_up(number / TOGETHER - 1);
