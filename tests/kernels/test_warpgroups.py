@@ -173,6 +173,11 @@ def test_tiles_that_are_chosen_fit(multiprocessors: int) -> None:
         assert tile.cluster <= multiprocessors
 
 
+def test_few_rows_are_fetched_by_clusters_of_four_where_all_find_room() -> None:
+    assert choose_tile(sizes_of(48, 14336, 4096), 132) == Tile(128, 64, 4, turned=True)
+    assert choose_tile(sizes_of(48, 16384, 4096), 132).cluster <= 2
+
+
 def test_work_is_shared_to_the_last_step() -> None:
     for m, n, k, multiprocessors in itertools.product((48, 4096), (264, 5000), (64, 1000, 14336), (2, 78, 132)):
         sizes = sizes_of(m, n, k, count=2)
@@ -219,6 +224,7 @@ def test_the_order_of_tiles_is_the_kernels(tmp_path: Path) -> None:
         (Sizes(200, 1096, 264, 2, (True, False)), Tile(128, 208, 1, turned=True, shared=True), 5),
         (Sizes(136, 264, 520, 1, (True, True)), Tile(64, 16, 1, turned=True, shared=True), 78),
         (Sizes(200, 600, 136, 1, (True, False)), Tile(128, 112, 2, beside=True, turned=True), 12),
+        (Sizes(40, 1000, 136, 1, (True, True)), Tile(128, 64, 4, turned=True), 132),
         (Sizes(48, 512, 520, 1, (True, True)), Tile(64, 64, 2, split=True), 132),
         (Sizes(48, 512, 520, 2, (True, True)), Tile(64, 16, 8, turned=True, split=True), 132),
     ],

@@ -128,7 +128,7 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
     bounds: dict[str, float] = {}
     walks: list[Concurrency] = []
     stretches: list[Stretch] = []
-    for times, blocks, sms, present in _list_waves(plan, waves, held.blocks_per_sm):
+    for times, blocks, sms, present in _list_kinds(plan, held.blocks_per_sm, waves):
         stretches, beside_ns = [], 0.0
         for steps, passes, repeats in ((plan.once, 1.0, False), (plan.loop, plan.passes, True)):
             if steps and passes:
@@ -138,7 +138,7 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
                 walk, bound, pass_ns = _walk(
                     steps, shape, spec, pace, repeats=repeats, at_once=at_once, beside_ns=beside_ns
                 )
-                beside_ns = pass_ns / plan.passes if waves.blocks // waves.blocks_per_wave >= _MANY_WAVES else 0.0
+                beside_ns = pass_ns / plan.passes if _has_many(plan, waves) else 0.0
                 bounds[bound] = bounds.get(bound, 0.0) + times * passes * pass_ns
                 walks.append(walk)
                 stretches.append(Stretch(passes, walk, pass_ns))
@@ -165,26 +165,32 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
     )
 
 
-def _list_waves(plan: Plan, waves: Waves, blocks_per_sm: int) -> list[tuple[float, int, int, float]]:
-    """Kinds of waves: how many, blocks an SM, SMs, and the part of these blocks that there is."""
-    full, last = divmod(plan.blocks, waves.blocks_per_wave)
-    if full >= _MANY_WAVES:
+def _has_many(plan: Plan, waves: Waves) -> bool:
+    return plan.blocks // waves.blocks_per_wave >= _MANY_WAVES
+
+
+def _list_kinds(plan: Plan, blocks_per_sm: int, waves: Waves) -> list[tuple[float, int, int, float]]:
+    """How many waves of a kind, blocks an SM, SMs, and what part of the blocks there are, as some SMs have one less."""
+    if _has_many(plan, waves):
         return [(waves.waves, blocks_per_sm, waves.sm_count, 1.0)]
+    full, last = divmod(plan.blocks, waves.blocks_per_wave)
     kinds = [(float(full), blocks_per_sm, waves.sm_count, 1.0)] if full else []
-    most, sms = -(-last // waves.sm_count), min(last, waves.sm_count)
-    return [*kinds, (1.0, most, sms, last / (most * sms))] if last else kinds
+    if last:
+        most, sms = -(-last // waves.sm_count), min(last, waves.sm_count)
+        kinds.append((1.0, most, sms, last / (most * sms)))
+    return kinds
 
 
 def _list_parts(
-    plan: Plan, device: DeviceSpec, pace: PaceBehaviour, warps_ns: float, end_ns: float
+    plan: Plan, device: DeviceSpec, pace: PaceBehaviour, warps_ns: float, slowest_ns: float
 ) -> dict[str, float]:
-    """The times that `combine_bounds` joins: the warps, their end, and what the plan says of the rest."""
-    memory = describe_memory(device)
+    """The times that `model.bounds.combine_bounds` joins; the slowest warp takes so much longer than the mean one."""
+    far_ns = describe_memory(device).l2_far_ns
     stores = any(step.is_store and not step.is_shared for step in (*plan.once, *plan.loop))
     return {
-        "launch": pace.launch_ns + plan.launches_beside * (pace.launch_ns + PROLOGUE_NS + memory.l2_far_ns),
+        "launch": pace.launch_ns + plan.launches_beside * (pace.launch_ns + PROLOGUE_NS + far_ns),
         "atomics": pace.same_address_float_ns * plan.same_address,
-        "end": end_ns + (memory.l2_far_ns if stores else 0.0),
+        "end": slowest_ns + (far_ns if stores else 0.0),
         "warps": warps_ns,
         **_bound_memory(plan, device, pace),
         "blocks": pace.block_start_ns * plan.blocks,

@@ -23,8 +23,11 @@ _MOST_SHARED_BYTES: Final = 227 << 10
 """Of a block (CUDA programming guide, compute capabilities)."""
 
 _MOST_STAGES: Final = 16
+_MOST_ACROSS: Final = 256
+"""Columns of a product of a warpgroup (PTX ISA, wgmma)."""
+
 _MOST_SPLIT: Final = 64
-"""Columns of a tile whose depth is shared: with more, adding takes what the sharing gains (seen on an H200)."""
+"""Columns of a tile whose depth is shared by a cluster, as far as was measured."""
 
 _BARRIER_BYTES: Final = 16
 """Two barriers a stage."""
@@ -45,10 +48,11 @@ _SPLIT_NS: Final = 949.0
 _HAND_RESULT_NS: Final = 0.186
 _HAND_NS: Final = 200.0
 _DRAM_BYTES_A_NS: Final = 3941.0
+_IN_STEP_BYTES_A_NS: Final = 4300.0
 _SHARPNESS: Final = 3.87
 """What an SM multiplies, moves to and from its shared memory, takes in and has read for it; the least of a step, and
-what a launch, a tile, a result of it, adding in a cluster, and handing on take besides; the DRAM. How far what runs at
-once adds up is `_SHARPNESS`.
+what a launch, a tile, a result of it, adding in a cluster, and handing on take besides; the DRAM, and the DRAM where
+four blocks go through the depth in step. How far what runs at once adds up is `_SHARPNESS`.
 
 Fitted to 297 times of 45 products on an H200 (the log of kernels), whose SM multiplies 2,048 a cycle by the datasheet.
 """
@@ -169,8 +173,8 @@ def count_places(cluster: int, multiprocessors: int) -> int:
 def list_tiles(sizes: Sizes, multiprocessors: int) -> Iterator[Tile]:
     """The tiles that a product can be computed in, and that are no wider than it.
 
-    Those whose depth is shared by a cluster run at a time, all of them, and no tile is shared by more than three
-    clusters: one waits for the other.
+    Those whose depth is shared by a cluster, and those of clusters of four, run at a time, all of them. No tile is
+    shared by more than three clusters: one waits for the other.
     """
     for turned in (False, True):
         rows, columns = (sizes.n, sizes.m) if turned else (sizes.m, sizes.n)
@@ -181,12 +185,25 @@ def list_tiles(sizes: Sizes, multiprocessors: int) -> Iterator[Tile]:
                 tile = Tile(64, across, cluster, turned=turned, split=True)
                 if share_work(tile, sizes, multiprocessors).whole <= count_places(cluster, multiprocessors):
                     yield tile
+        yield from _list_in_step(sizes, multiprocessors, turned=turned)
         step = LINE if by_rows or not turned else 16
-        for across in range(step, min(256, divide_up(columns, step) * step) + 1, step):
+        for across in range(step, min(_MOST_ACROSS, divide_up(columns, step) * step) + 1, step):
             for down in (64, 128) if rows > LINE else (64,):
                 for cluster, beside in ((1, False), (2, False), (2, True)):
                     if cluster <= multiprocessors:
                         yield from _list_shared(Tile(down, across, cluster, beside, turned), sizes, multiprocessors)
+
+
+def _list_in_step(sizes: Sizes, multiprocessors: int, *, turned: bool) -> Iterator[Tile]:
+    """Tiles as wide as a narrow product, whose blocks all want the same: clusters of four, all at a time, fetch it."""
+    columns = sizes.m if turned else sizes.n
+    whole_boxes = Tile(64, 64, 1, turned=turned).right_by_rows(sizes) or not turned
+    step = LINE if whole_boxes else LINE // 2
+    across = divide_up(columns, step) * step
+    for down in (64, 128) if across <= _MOST_ACROSS else ():
+        tile = Tile(down, across, 4, turned=turned)
+        if share_work(tile, sizes, multiprocessors).whole <= count_places(4, multiprocessors):
+            yield tile
 
 
 def _list_shared(tile: Tile, sizes: Sizes, multiprocessors: int) -> Iterator[Tile]:
@@ -214,7 +231,8 @@ def estimate_ns(tile: Tile, sizes: Sizes, multiprocessors: int) -> float:
         if work.share + work.more:
             busy += (work.share + (work.more > 0)) * step + around + results * _HAND_RESULT_NS + _HAND_NS
     moved = sizes.count * ITEM_BYTES * (sizes.m * sizes.k + sizes.k * sizes.n + sizes.m * sizes.n)
-    return _LAUNCH_NS + _overlap(busy, moved / _DRAM_BYTES_A_NS)
+    rate = _IN_STEP_BYTES_A_NS if tile.cluster == 4 and not tile.split else _DRAM_BYTES_A_NS
+    return _LAUNCH_NS + _overlap(busy, moved / rate)
 
 
 def _estimate_step_ns(tile: Tile) -> float:
