@@ -20,9 +20,9 @@ from sectorwise.launch.files import read_launch_file
 from sectorwise.machine.engine import execute
 from sectorwise.machine.execution import Certainty, Execution, ExecutionOptions, Site
 from sectorwise.machine.forms import access_of
+from sectorwise.model.bounds import NOTHING, Obstacle
 from sectorwise.model.caches.lines import SECTOR_BYTES
 from sectorwise.model.caches.window import leave_noise_out
-from sectorwise.model.obstacles import NOTHING, Obstacle
 from sectorwise.model.occupancy import Occupancy, occupancy
 from sectorwise.model.roofline import Level, draw_roofline
 from sectorwise.model.time import estimate_time

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sectorwise.model.obstacles import Obstacle
+from sectorwise.model.bounds import Obstacle
 from tools.judge_rows import FOLDERS, Judged, judge_row, judge_time_without, list_families, open_rows
 
 if TYPE_CHECKING:

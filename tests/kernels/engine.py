@@ -87,9 +87,8 @@ FAMILIES = {
         *("gemv_tensor<Int4, bf16, 1, 1, 1, 1, 2>", "gemv_tensor<Int4, f16, 16, 1, 1, 2, 1>"),
     ),
     "gemv_ring.cu": (
-        *(f"gemv_ring<{form}, {kind}, 1, 2, 2, 1>" for form in ("Int8", "E4m3") for kind in ("bf16", "f16")),
-        *(f"gemv_ring<{form}, bf16, 2, 1, 2, 2>" for form in ("Int8", "E4m3", "Plain")),
-        *("gemv_ring<E4m3, bf16, 2, 4, 2, 1>", "gemv_ring<Plain, f16, 2, 5, 5, 1>"),
+        *(f"gemv_ring<{form}, {kind}, 1, 2, 1, 1, 2>" for form in ("Int8", "E4m3") for kind in ("bf16", "f16")),
+        *(f"gemv_ring<{form}, bf16, 2, 1, 2, 2, 2>" for form in ("Int8", "E4m3", "Plain")),
     ),
     "matmul.cu": (
         *("matmul_tensor<bf16, 64, true, true>", "matmul_tensor<f16, 64, false, false>", "matmul_any<bf16>"),
@@ -102,9 +101,6 @@ FAMILIES = {
     ),
 }
 """Kernels that tests execute, by source."""
-UNCOUNTED = {"STAS"}
-"""What is executed but not counted: stores to shared memory that a barrier waits for."""
-
 _H200 = load_device("h200")
 
 
@@ -184,7 +180,7 @@ def execute_plan(
     bound = bind_plan(plan, memories, offsets or {})
     execution = execute(bound, ExecutionOptions())
     assert execution.faults == ()
-    assert {each.because.partition(":")[0] for each in execution.limitations} <= UNCOUNTED, execution.limitations
+    assert execution.limitations == ()
     held = [each.buffer if isinstance(each, TensorMapArgument) else each for each in bound.launch.arguments]
     names = [argument.name for argument in held if isinstance(argument, BufferArgument)]
     return {str(name): execution.read_buffer(number) for number, name in enumerate(names)}

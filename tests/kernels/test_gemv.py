@@ -307,7 +307,7 @@ def product(rows: int, depth: int, batch: int, kind: str = "bf16", weights: str 
         (1024, 4096, 8, "gemv_tensor<Plain, bf16, 8, 1, 1, 16, 1>", 64, 512),
         (4096, 4096, 8, "gemv_tensor<Plain, bf16, 8, 1, 1, 16, 2>", 256, 512),
         (8192, 8192, 16, "gemv_tensor<Plain, bf16, 16, 2, 1, 8, 2>", 256, 256),
-        (28672, 8192, 16, "gemv_tensor<Plain, bf16, 16, 2, 1, 4, 3>", 896, 128),
+        (28672, 8192, 16, "gemv_tensor<Plain, bf16, 16, 2, 1, 8, 2>", 896, 256),
     ],
 )
 def test_which_kernel_for_which_shape(rows: int, depth: int, batch: int, kernel: str, grid: int, threads: int) -> None:
@@ -325,7 +325,7 @@ def test_which_kernel_for_which_shape(rows: int, depth: int, batch: int, kernel:
         ("i8", 4096, 1, "1, 2, 8, 2", 16 * (4096 + 512)),
         ("i8", 14336, 1, "1, 2, 4, 4", 8 * (4096 + 512)),
         ("i8", 4096, 4, "1, 1, 8, 2", 8 * 4096),
-        ("e4m3", 28672, 16, "2, 1, 4, 3", 8 * 4096),
+        ("e4m3", 28672, 16, "2, 1, 8, 2", 16 * 4096),
     ],
 )
 def test_which_form_for_weights_of_few_bits(weights: str, rows: int, batch: int, form: str, shared_bytes: int) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 H200 = 132, (9, 0)
 NAN = {"bf16": 0x7FC0, "f16": 0x7E00, "e4m3": 0x7F, "i8": 77}
-ALONE, TWO, ASIDE = RingForm(1, 2, 2, 1), RingForm(2, 1, 2, 2), RingForm(2, 4, 2, 1)
+ALONE, TWO = RingForm(1, 2, 1, 1, 2), RingForm(2, 1, 2, 2, 2)
 
 
 def surround(values: Array, kind: str, left: int, right: int) -> Array:
@@ -66,8 +66,6 @@ def multiply_in_form(
         (("bf16", "i8"), 11, 83, 1552, TWO, 4),
         (("bf16", "e4m3"), 16, 53, 2032, TWO, 2),
         (("bf16", "bf16"), 9, 53, 1000, TWO, 4),
-        (("bf16", "e4m3"), 12, 35, 3600, ASIDE, 2),
-        (("f16", "f16"), 16, 35, 2504, RingForm(2, 5, 5, 1), 2),
     ],
 )
 def test_products_are_those_of_float64(
@@ -102,13 +100,6 @@ def test_inputs_of_any_range_are_as_exact(weights_kind: str) -> None:
     compare(result, read(x, "bf16"), read(weights, weights_kind), "bf16")
 
 
-def test_inputs_of_any_range_beside_registers_are_as_exact() -> None:
-    x, weights = draw((10, 4096), "bf16", 1), draw((16, 4096), "e4m3", 2)
-    x[3, 2048:3072], x[4, 3100], x[5, :1024] = widen_range(x[3, 2048:3072]), 0x7100, widen_range(x[5, :1024])
-    result = multiply_in_form(x, weights, ("bf16", "e4m3"), ASIDE, 2)
-    compare(result, read(x, "bf16"), read(weights, "e4m3"), "bf16")
-
-
 def test_what_is_no_number_stays_in_its_row_and_input() -> None:
     x, weights = draw((3, 1024), "bf16", 1), draw((20, 1024), "e4m3", 2)
     weights[3, 1000], x[1, 5] = NAN["e4m3"], 0x7F80
@@ -136,21 +127,15 @@ def plan_of(weights: str, rows: int, depth: int, batch: int) -> KernelPlan:
 @pytest.mark.parametrize(
     ("weights", "rows", "depth", "batch", "kernel", "blocks"),
     [
-        ("e4m3", 4096, 4096, 1, "gemv_ring<E4m3, bf16, 1, 2, 4, 2>", 132),
-        ("i8", 14336, 4096, 8, "gemv_ring<Int8, bf16, 1, 2, 4, 2>", 132),
-        ("i8", 14336, 4096, 16, "gemv_ring<Int8, bf16, 2, 2, 4, 2>", 132),
-        ("e4m3", 28672, 8192, 4, "gemv_ring<E4m3, bf16, 1, 4, 4, 2>", 132),
-        ("e4m3", 28672, 8192, 9, "gemv_ring<E4m3, bf16, 2, 4, 2, 2>", 132),
-        ("e4m3", 4096, 6144, 16, "gemv_ring<E4m3, bf16, 2, 3, 3, 2>", 132),
-        ("e4m3", 4096, 10240, 1, "gemv_ring<E4m3, bf16, 1, 5, 5, 2>", 132),
-        ("e4m3", 4096, 12288, 1, "gemv_ring<E4m3, bf16, 1, 6, 3, 2>", 132),
-        ("e4m3", 4096, 14336, 1, "gemv_ring<E4m3, bf16, 1, 8, 2, 2>", 132),
-        ("e4m3", 4096, 16384, 1, "gemv_ring<E4m3, bf16, 1, 8, 2, 2>", 132),
-        ("i8", 4096, 1024, 1, "gemv_ring<Int8, bf16, 1, 1, 4, 1>", 132),
-        ("i8", 1000, 2048, 1, "gemv_ring<Int8, bf16, 1, 1, 4, 2>", 126),
-        ("i8", 4096, 2048, 1, "gemv_ring<Int8, bf16, 1, 2, 4, 1>", 132),
-        ("bf16", 4096, 4096, 16, "gemv_ring<Plain, bf16, 2, 4, 4, 2>", 132),
-        ("bf16", 8192, 8192, 16, "gemv_ring<Plain, bf16, 2, 8, 2, 2>", 132),
+        ("e4m3", 4096, 4096, 1, "gemv_ring<E4m3, bf16, 1, 2, 2, 2, 2>", 132),
+        ("i8", 14336, 4096, 8, "gemv_ring<Int8, bf16, 1, 2, 2, 2, 2>", 132),
+        ("i8", 14336, 4096, 16, "gemv_ring<Int8, bf16, 2, 2, 2, 2, 2>", 132),
+        ("e4m3", 28672, 8192, 4, "gemv_ring<E4m3, bf16, 1, 4, 1, 2, 2>", 132),
+        ("e4m3", 28672, 8192, 9, "gemv_ring<E4m3, bf16, 2, 4, 1, 2, 1>", 132),
+        ("i8", 4096, 1024, 1, "gemv_ring<Int8, bf16, 1, 1, 4, 1, 2>", 132),
+        ("i8", 1000, 2048, 1, "gemv_ring<Int8, bf16, 1, 1, 4, 2, 2>", 126),
+        ("i8", 4096, 2048, 1, "gemv_ring<Int8, bf16, 1, 2, 2, 1, 2>", 132),
+        ("bf16", 4096, 4096, 16, "gemv_ring<Plain, bf16, 2, 4, 1, 2, 2>", 132),
     ],
 )
 def test_which_form_for_which_shape(weights: str, rows: int, depth: int, batch: int, kernel: str, blocks: int) -> None:
@@ -162,7 +147,7 @@ def test_which_form_for_which_shape(weights: str, rows: int, depth: int, batch: 
 
 @pytest.mark.parametrize(
     ("weights", "depth", "batch"),
-    [("e4m3", 1008, 1), ("e4m3", 16400, 1), ("i8", 8208, 9), ("bf16", 4096, 8), ("bf16", 8200, 16), ("f32", 4096, 16)],
+    [("e4m3", 1008, 1), ("e4m3", 8208, 1), ("bf16", 4096, 8), ("bf16", 4104, 16), ("f32", 4096, 16), ("u4", 4096, 1)],
 )
 def test_what_fits_no_registers_goes_otherwise(weights: str, depth: int, batch: int) -> None:
     assert choose_ring(describe(weights, 4096, depth, batch), *H200) is None
@@ -171,7 +156,7 @@ def test_what_fits_no_registers_goes_otherwise(weights: str, depth: int, batch: 
 def test_older_gpus_and_rows_that_overlap_go_otherwise() -> None:
     product = describe("i8", 4096, 4096, 1)
     assert choose_ring(product, 132, (8, 9)) is None
-    assert choose_ring(product, 132, (10, 0)) == RingForm(1, 2, 4, 2)
+    assert choose_ring(product, 132, (10, 0)) == RingForm(1, 2, 2, 2, 2)
     for step in (0, -4096, 2048):
         turned = Product("bf16", "i8", 1, 4096, 4096, (4096, 1), (step, 1), (4096, 1), 512, 1 << 20)
         assert choose_ring(turned, *H200) is None
@@ -185,7 +170,7 @@ def test_boxes_are_of_16_rows_and_128_bytes() -> None:
 
 
 def test_nothing_is_spilled() -> None:
-    shapes = (("i8", 4096, 1), ("e4m3", 8192, 1), ("e4m3", 4096, 16), ("i8", 8192, 16), ("bf16", 8192, 16))
+    shapes = (("i8", 4096, 1), ("e4m3", 8192, 1), ("e4m3", 4096, 16), ("i8", 8192, 16), ("bf16", 4096, 16))
     names = tuple(plan_of(weights, 4096, depth, batch).kernel for weights, depth, batch in shapes)
     kernels = compile_kernels("gemv_ring.cu", names)
     assert {kernel.resources.local_bytes_per_thread for kernel in kernels.values()} == {0}

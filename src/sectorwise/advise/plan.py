@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from sectorwise.measurements import PaceBehaviour
     from sectorwise.model.concurrency import Concurrency
+    from sectorwise.model.waves import Waves
 
 L2_KEEPS: Final = 0.55
 """Of the L2's bytes: 32 MiB read twice are served once from DRAM, 44 only in part (`k_l2_twice_16`, `_44`)."""
@@ -126,15 +127,8 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
     pace, assumed = find_pace(spec)
     bounds: dict[str, float] = {}
     walks: list[Concurrency] = []
-    full, last = divmod(plan.blocks, waves.blocks_per_wave)
-    if full >= _MANY_WAVES:
-        kinds = [(waves.waves, held.blocks_per_sm, waves.sm_count, 1.0)]
-    else:
-        kinds = [(float(full), held.blocks_per_sm, waves.sm_count, 1.0)] if full else []
-        most, sms = -(-last // waves.sm_count), min(last, waves.sm_count)
-        kinds += [(1.0, most, sms, last / (most * sms))] if last else []
     stretches: list[Stretch] = []
-    for times, blocks, sms, present in kinds:
+    for times, blocks, sms, present in _list_kinds(plan, held.blocks_per_sm, waves):
         stretches, beside_ns = [], 0.0
         for steps, passes, repeats in ((plan.once, 1.0, False), (plan.loop, plan.passes, True)):
             if steps and passes:
@@ -144,20 +138,11 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
                 walk, bound, pass_ns = _walk(
                     steps, shape, spec, pace, repeats=repeats, at_once=at_once, beside_ns=beside_ns
                 )
-                beside_ns = pass_ns / plan.passes if full >= _MANY_WAVES else 0.0
+                beside_ns = pass_ns / plan.passes if _has_many(plan, waves) else 0.0
                 bounds[bound] = bounds.get(bound, 0.0) + times * passes * pass_ns
                 walks.append(walk)
                 stretches.append(Stretch(passes, walk, pass_ns))
-    memory = describe_memory(spec)
-    stores = any(step.is_store and not step.is_shared for step in (*plan.once, *plan.loop))
-    parts = {
-        "launch": pace.launch_ns + plan.launches_beside * (pace.launch_ns + PROLOGUE_NS + memory.l2_far_ns),
-        "atomics": pace.same_address_float_ns * plan.same_address,
-        "end": find_end(stretches) + (memory.l2_far_ns if stores else 0.0),
-        "warps": sum(bounds.values()),
-        **_bound_memory(plan, spec, pace),
-        "blocks": pace.block_start_ns * plan.blocks,
-    }
+    parts = _list_parts(plan, spec, pace, sum(bounds.values()), find_end(stretches))
     longest = name_longest(parts)
     held_up = max(bounds, key=lambda name: bounds[name], default="latency")
     busiest = max(walks, key=lambda walk: walk.in_flight_bytes_per_sm)
@@ -178,6 +163,38 @@ def estimate(plan: Plan, device: str | DeviceSpec) -> Cost:
         limiter=str(held.limiter),
         assumed=(*assumed, *busiest.assumed),
     )
+
+
+def _has_many(plan: Plan, waves: Waves) -> bool:
+    return plan.blocks // waves.blocks_per_wave >= _MANY_WAVES
+
+
+def _list_kinds(plan: Plan, blocks_per_sm: int, waves: Waves) -> list[tuple[float, int, int, float]]:
+    """How many waves of a kind, blocks an SM, SMs, and what part of the blocks there are, as some SMs have one less."""
+    if _has_many(plan, waves):
+        return [(waves.waves, blocks_per_sm, waves.sm_count, 1.0)]
+    full, last = divmod(plan.blocks, waves.blocks_per_wave)
+    kinds = [(float(full), blocks_per_sm, waves.sm_count, 1.0)] if full else []
+    if last:
+        most, sms = -(-last // waves.sm_count), min(last, waves.sm_count)
+        kinds.append((1.0, most, sms, last / (most * sms)))
+    return kinds
+
+
+def _list_parts(
+    plan: Plan, device: DeviceSpec, pace: PaceBehaviour, warps_ns: float, slowest_ns: float
+) -> dict[str, float]:
+    """The times that `model.bounds.combine_bounds` joins; the slowest warp takes so much longer than the mean one."""
+    far_ns = describe_memory(device).l2_far_ns
+    stores = any(step.is_store and not step.is_shared for step in (*plan.once, *plan.loop))
+    return {
+        "launch": pace.launch_ns + plan.launches_beside * (pace.launch_ns + PROLOGUE_NS + far_ns),
+        "atomics": pace.same_address_float_ns * plan.same_address,
+        "end": slowest_ns + (far_ns if stores else 0.0),
+        "warps": warps_ns,
+        **_bound_memory(plan, device, pace),
+        "blocks": pace.block_start_ns * plan.blocks,
+    }
 
 
 def _leave_dirty(plan: Plan, device: DeviceSpec) -> Plan:

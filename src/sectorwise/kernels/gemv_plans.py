@@ -177,7 +177,7 @@ def _choose_form(product: Product, batch: int, multiprocessors: int) -> tuple[in
         case _ if few:
             return (1, 1, 8, 2) if bytes_each == 1 else (1, 2, 8, 2)
         case _:
-            return (2, 1, 8, 2) if blocks <= 4 * multiprocessors else (2, 1, 4, 3)
+            return 2, 1, 8, 2
 
 
 def _plan_rows(product: Product, multiprocessors: int) -> KernelPlan:

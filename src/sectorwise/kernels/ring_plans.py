@@ -20,19 +20,14 @@ _SUMS_BYTES: Final = 16 << 10
 """Both are of the source: two times 256 sums of each warp."""
 
 _STAGE_BYTES: Final = _WARPS * _BOX_ROWS * _LINE_BYTES
-_ASIDE_BYTES: Final = 16 << 10
-"""Of a block: a stage of all warps, and x of a box of each, of eight inputs for 128 weights."""
+"""Of a block: a box of each warp."""
 
 _BOXES_AHEAD: Final = 4
 """Of a warp: 64 KiB a block keep DRAM busy, and two launches find room beside each other on an SM, with room for L1."""
 
-_MOST_BYTES: Final = 112 << 10
-_MOST_ASIDE_BYTES: Final = 64 << 10
-"""Of shared memory, so that two launches find room beside each other; of that for x beside what registers hold."""
-
 _VECTOR_BYTES: Final = 16
 _HELD: Final = 64
-"""Registers of a lane that x may take."""
+"""Registers of a lane that x may take; with twice as many an SM has room for one block."""
 
 _CAPABILITY: Final = (9, 0)
 """From this compute capability on there are tensor maps, clusters and programmatic dependent launches."""
@@ -46,14 +41,15 @@ _MOST_STEP_BYTES: Final = 1 << 40
 class RingForm:
     """How a product is shared out.
 
-    Blocks of a cluster and their warps share the depth. A warp has `boxes` of it, for `columns` times eight inputs, and
-    `stages` on their way: a multiple of the boxes, or a part.
+    Blocks of a cluster and their warps share the depth, a warp has `boxes` of it, for `columns` times eight inputs;
+    `ahead` tiles are on their way, and an SM is to have room for `blocks`.
     """
 
     columns: int
     boxes: int
-    stages: int
+    ahead: int
     cluster: int
+    blocks: int
 
 
 def choose_ring(product: Product, multiprocessors: int, capability: tuple[int, int]) -> RingForm | None:
@@ -72,23 +68,14 @@ def choose_ring(product: Product, multiprocessors: int, capability: tuple[int, i
     across = _WARPS * _LINE_BYTES // form.item_bytes
     if product.depth < across:
         return None
-    # Two blocks share the depth, so that each has half of x, unless a warp has few boxes then and there are tiles enough.
+    # Two blocks share the depth, so that each has half of x, but where a warp has few boxes and all SMs have tiles.
     alone, tiles = divide_up(product.depth, across), divide_up(product.rows, _BOX_ROWS)
-    cluster = 1 if alone == 1 or (alone == 2 and tiles > multiprocessors) else 2  # noqa: PLR2004 - boxes
+    cluster = 1 if alone == 1 or (alone == 2 and tiles > multiprocessors) else 2
     boxes = divide_up(product.depth, across * cluster)
-    boxes += _count_aside(boxes, columns, form) == 3  # so that half of them are as much as there is room for
-    aside = _count_aside(boxes, columns, form)
-    if aside * _ASIDE_BYTES * columns > _MOST_ASIDE_BYTES * form.item_bytes:
+    held = boxes * columns * _VECTOR_BYTES // form.item_bytes
+    if boxes > _BOXES_AHEAD or held > 2 * _HELD:
         return None
-    stages = boxes * max(1, _BOXES_AHEAD // boxes)
-    while (stages * _STAGE_BYTES + aside * _ASIDE_BYTES * columns // form.item_bytes) + _SUMS_BYTES > _MOST_BYTES:
-        stages //= 2
-    return RingForm(columns, boxes, stages, cluster)
-
-
-def _count_aside(boxes: int, columns: int, form: _Format) -> int:
-    """Boxes whose x does not fit into the registers of a warp."""
-    return max(0, boxes - _HELD * form.item_bytes // (_VECTOR_BYTES * columns))
+    return RingForm(columns, boxes, _BOXES_AHEAD // boxes, cluster, 2 if held <= _HELD else 1)
 
 
 def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelPlan:
@@ -96,7 +83,6 @@ def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelP
     weights = _FORMATS[product.weights]
     line = _LINE_BYTES // weights.item_bytes
     clusters = min(max(1, multiprocessors // form.cluster), divide_up(product.rows, _BOX_ROWS))
-    aside = _count_aside(form.boxes, form.columns, weights)
     row_bytes = weights.item_bytes * (product.w[0] if product.rows > 1 else product.depth)
     scales: Argument = Pointer("scales") if product.scales else Number(0)
     arguments: tuple[Argument, ...] = (
@@ -111,14 +97,14 @@ def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelP
         *(Number(product.rows, 4), Number(product.depth, 4), Number(product.x[0]), Number(product.scale_step)),
         *(Numbers(product.y), Number(product.batch, 4), Number(product.ready, 4)),
     )
-    sizes = ", ".join(map(str, (form.columns, form.boxes, form.stages, form.cluster)))
+    sizes = ", ".join(map(str, (form.columns, form.boxes, form.ahead, form.cluster, form.blocks)))
     return KernelPlan(
         "gemv_ring.cu",
         f"gemv_ring<{weights.name}, {product.kind}, {sizes}>",
         (clusters * form.cluster, divide_up(product.batch, 8 * form.columns), 1),
         (32 * _WARPS, 1, 1),
         arguments,
-        form.stages * _STAGE_BYTES + _SUMS_BYTES + aside * _ASIDE_BYTES * form.columns // weights.item_bytes,
+        form.boxes * form.ahead * _STAGE_BYTES + _SUMS_BYTES,
         overlaps=True,
     )
 

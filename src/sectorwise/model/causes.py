@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation
-from sectorwise.model.obstacles import Obstacle
+from sectorwise.model.bounds import Obstacle
 from sectorwise.model.time import estimate_time
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.counting.request import Operation, Space
 from sectorwise.model.accesses import average_accesses, count_written, find_idle, find_shares
-from sectorwise.model.bounds import bound_dram, combine_bounds, find_pace, name_longest
+from sectorwise.model.bounds import NOTHING, Obstacle, bound_dram, combine_bounds, find_pace, name_longest
 from sectorwise.model.copy_sites import add_copy_sites
 from sectorwise.model.ending import Stretch, find_end
 from sectorwise.model.latency import describe_memory
-from sectorwise.model.obstacles import NOTHING, Obstacle
 from sectorwise.model.rings import bound_ring, find_ring
 from sectorwise.model.roofline import Level, draw_roofline
 from sectorwise.model.schedule import WARP_LANES

@@ -6,11 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sectorwise.device import load_device, require_capability
-from sectorwise.model.bounds import DATA_PIPES, IN_STEP_WAVES, combine_pass, join_times
+from sectorwise.model.bounds import DATA_PIPES, IN_STEP_WAVES, Obstacle, combine_pass, join_times
 from sectorwise.model.concurrency import Bound, Leg, estimate_legs
 from sectorwise.model.ending import Stretch
 from sectorwise.model.latency import MEASURED_DEVICE
-from sectorwise.model.obstacles import Obstacle
 from sectorwise.model.schedule import WARP_LANES, Schedule, Slot, schedule_instructions
 from sectorwise.model.segments import list_usual
 from sectorwise.model.waves import count_waves

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from sectorwise.model.bounds import Obstacle
 from sectorwise.model.causes import price_requests
-from sectorwise.model.obstacles import Obstacle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,8 +1,8 @@
 // y [batch, rows] = x [batch, depth] W^T on tensor cores, W [rows, depth] of 8 or 16 bits, by blocks that stay.
 //
-// A cluster goes through tiles of 16 rows; its warps share the depth, each with boxes of 128 bytes a row. So the part of
-// x that belongs to the boxes of a warp is the same for all tiles: it is read once and stays in registers. Of the order
-// of the depth in a box, and of its rows, only that matters that W and x, W and y agree.
+// A cluster goes through tiles of 16 rows; its warps share the depth, each with boxes of 128 bytes a row. So what part
+// of x belongs to the boxes of a warp is the same for all tiles: it is read once and stays in registers. Of the order of
+// the depth in a box, and of its rows, only that matters that W and x, W and y agree.
 #include "ring.cuh"
 
 constexpr int WARPS = 8;
@@ -78,31 +78,22 @@ struct E4m3 {
 
 // What can be multiplied as f16 takes a third of the instructions to unpack weights of 8 bits to. 8 bits of bf16 are
 // exact in f16 from 2^-14 on, and times a power of two that makes the largest 2^15 or more most x are: whether a warp's
-// are is looked up.
-struct Range {
-  unsigned int most, least;  // of halves, without their signs
-
-  template <int COUNT> __device__ void widen_to(const unsigned int (&pairs)[COUNT]) {
+// are is looked up. Then they become f16, and `back` what their products are to be multiplied with.
+template <int COUNT> __device__ bool narrow(unsigned int (&pairs)[COUNT], float& back) {
+  unsigned int most = 0, least = 0xffffffffu;
 #pragma unroll
-    for (int i = 0; i < COUNT; ++i) {
-      unsigned int size = pairs[i] & 0x7fff7fffu;
-      asm("max.u16x2 %0, %0, %1;" : "+r"(most) : "r"(size));
-      // Less one: zeros, which are exact, become the largest.
-      asm("{ .reg .b32 less; add.u16x2 less, %1, %2; min.u16x2 %0, %0, less; }"
-          : "+r"(least)
-          : "r"(size), "r"(0xffffffffu));
-    }
+  for (int i = 0; i < COUNT; ++i) {
+    unsigned int size = pairs[i] & 0x7fff7fffu;
+    asm("max.u16x2 %0, %0, %1;" : "+r"(most) : "r"(size));
+    // Less one: zeros, which are exact, become the largest.
+    asm("{ .reg .b32 less; add.u16x2 less, %1, %2; min.u16x2 %0, %0, less; }"
+        : "+r"(least)
+        : "r"(size), "r"(0xffffffffu));
   }
-
-  // By all lanes of a warp: the exponent that 2^15 is to stand for, or 0 where not all is exact then.
-  __device__ int find_exponent() const {
-    int exponent = max(__reduce_max_sync(0xffffffffu, max(most & 0xffff, most >> 16)) >> 7, 30);
-    unsigned int smallest = __reduce_min_sync(0xffffffffu, min(least & 0xffff, least >> 16)) + 1;
-    return exponent == 255 || smallest < (exponent - 29) << 7 ? 0 : exponent;
-  }
-};
-
-template <int COUNT> __device__ void narrow(unsigned int (&pairs)[COUNT], int exponent) {
+  most = __reduce_max_sync(0xffffffffu, max(most & 0xffff, most >> 16));
+  least = __reduce_min_sync(0xffffffffu, min(least & 0xffff, least >> 16));
+  int exponent = max(most >> 7, 30);
+  if (exponent == 255 || least + 1 < (exponent - 29) << 7) return false;
   unsigned int shift = (-(exponent - 30) * 128 & 0xffff) * 0x10001u;
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) {
@@ -111,6 +102,8 @@ template <int COUNT> __device__ void narrow(unsigned int (&pairs)[COUNT], int ex
     asm("{ .reg .b32 less; add.s16x2 less, %0, %1; max.s16x2 %0, less, %2; }" : "+r"(size) : "r"(shift), "r"(0));
     pairs[i] = keep_and_set(pairs[i], 0x80008000u, size << 3);
   }
+  back = __int_as_float(exponent - 15 << 23);
+  return true;
 }
 
 // Every STEP-th of four floats to shared memory of a block of the cluster, and as many bytes less to wait for at its
@@ -142,24 +135,21 @@ template <typename T> struct Chosen {
 // way. Inputs are 8 COLUMNS; blockIdx.y counts such groups; inputs beyond the last are the last again. What the warps
 // make of a tile is added while they are at the next ones, half of it by each block. `ready` is as in gemv_rows.
 //
-// What is allowed here: few warps are resident, but what keeps DRAM busy are the boxes on their way, 64 KiB a block
-// (SW401). A lane reads half a sector of x, and the other half with its next load, out of L1 (SW101, SW105).
-template <typename W, typename T, int COLUMNS, int BOXES, int STAGES, int CLUSTER>
-__global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(32 * WARPS, 2)
+// What is allowed here: a lane reads half a sector of x, and the other half with its next load, out of L1 (SW101,
+// SW105). What keeps DRAM busy are the boxes on their way, 64 KiB a block.
+template <typename W, typename T, int COLUMNS, int BOXES, int AHEAD, int CLUSTER, int BLOCKS>
+__global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(32 * WARPS, BLOCKS)
 gemv_ring(
     const __grid_constant__ TensorMap weights, const T* x, const float* scales, T* y, int rows, int depth, int64 x_row,
     int64 scale_step, Output output, int batch, int ready) {
   static_assert(CLUSTER == 1 || CLUSTER == 2);
-  constexpr int COUNT = W::COUNT, LINE = 8 * COUNT, APART = LINE * CLUSTER * WARPS;
+  constexpr int COUNT = W::COUNT, LINE = 8 * COUNT, APART = LINE * CLUSTER * WARPS, STAGES = BOXES * AHEAD;
   constexpr int SHARE = 4 / CLUSTER, PART = 32 * SHARE, TILE = COLUMNS * PART;  // sums of a lane, 8 inputs, a tile
   constexpr int TOGETHER = 2 / COLUMNS, SUMS = TOGETHER * TILE, ADDENDS = CLUSTER * WARPS;
-  constexpr int OF_BOX = COLUMNS * COUNT;
-  constexpr int KEPT = BOXES * OF_BOX > 64 ? 64 / OF_BOX : BOXES;  // boxes whose x is in registers
-  constexpr int CHAINS = COLUMNS > 1 && KEPT < BOXES ? 1 : 2;
+  constexpr int CHAINS = 2, PAIRS = BOXES * COLUMNS * COUNT;
   extern __shared__ __align__(1024) unsigned char rings[];
   __shared__ unsigned long long barriers[WARPS * STAGES], added[2];
   float* partial = reinterpret_cast<float*>(rings + BOX_BYTES * STAGES * WARPS);  // [2][ADDENDS][SUMS]
-  uint4* others = reinterpret_cast<uint4*>(partial + 2 * ADDENDS * SUMS);        // x of the other boxes, lane by lane
   begin_next();
   int lane = threadIdx.x % 32, warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), group = lane / 4, place = lane % 4;
   int rank = CLUSTER > 1 ? rank_in_cluster() : 0;
@@ -197,76 +187,35 @@ gemv_ring(
   bool elected = is_elected();
   if (elected) ring.make();
   if (!ready) await_previous();
-  auto fetch = [&](int stage, int box, int number) {
-    int line = 16 * (first + number * step);
-    if (elected && line < rows) ring.fetch(stage, weights, begin + APART * box, line);
-  };
 #pragma unroll
-  for (int s = 0; s < STAGES; ++s) fetch(s, s % BOXES, s / BOXES);
+  for (int ahead = 0; ahead < AHEAD; ++ahead)
+    if (ahead < count && elected)
+#pragma unroll
+      for (int box = 0; box < BOXES; ++box)
+        ring.fetch(ahead * BOXES + box, weights, begin + APART * box, 16 * (first + ahead * step));
   float scale = find_scale(0);
   if constexpr (CLUSTER > 1) asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   await_previous();
-  auto read_box = [&](int box, unsigned int (&held)[OF_BOX]) {
+  unsigned int given[PAIRS];
+#pragma unroll
+  for (int box = 0; box < BOXES; ++box)
 #pragma unroll
     for (int half = 0; half < 2; ++half)
 #pragma unroll
       for (int c = 0; c < COLUMNS; ++c) {
         int input = min((int)blockIdx.y * (8 * COLUMNS) + 8 * c + group, batch - 1);
         const T* from = x + input * x_row;
-        unsigned int* to = held + (half * COLUMNS + c) * (COUNT / 2);
+        unsigned int* held = given + ((box * 2 + half) * COLUMNS + c) * (COUNT / 2);
 #pragma unroll
         for (int i = 0; i < COUNT / 8; ++i) {
           int at = begin + APART * box + 4 * COUNT * half + COUNT * place + 8 * i;
           uint4 line = make_uint4(0, 0, 0, 0);
-          if (at < depth) line = *reinterpret_cast<const uint4*>(from + at);  // sectorwise: allow SW101, SW105, SW401
-          to[4 * i] = line.x, to[4 * i + 1] = line.y, to[4 * i + 2] = line.z, to[4 * i + 3] = line.w;
+          if (at < depth) line = *reinterpret_cast<const uint4*>(from + at);  // sectorwise: allow SW101, SW105
+          held[4 * i] = line.x, held[4 * i + 1] = line.y, held[4 * i + 2] = line.z, held[4 * i + 3] = line.w;
         }
       }
-  };
-  // Each lane reads again what it wrote itself.
-  uint4* mine = others + warp * ((BOXES - KEPT) * OF_BOX / 4 * 32) + lane;
-  auto put_aside = [&](int box, const unsigned int (&held)[OF_BOX]) {
 #pragma unroll
-    for (int i = 0; i < OF_BOX; i += 4)
-      mine[((box - KEPT) * OF_BOX + i) / 4 * 32] = make_uint4(held[i], held[i + 1], held[i + 2], held[i + 3]);
-  };
-  auto take_back = [&](int box, int from) { return mine[((box - KEPT) * OF_BOX + from) / 4 * 32]; };
-  constexpr bool NARROWS = COUNT == 16 && !IS_F16<T>;
-  Range range = {0, 0xffffffffu};
-#pragma unroll
-  for (int box = KEPT; box < BOXES; ++box) {
-    unsigned int held[OF_BOX];
-    read_box(box, held);
-#pragma unroll
-    for (int i = 0; i < OF_BOX; i += 2) W::arrange(held[i], held[i + 1]);
-    if (NARROWS) range.widen_to(held);
-    put_aside(box, held);
-  }
-  unsigned int given[KEPT][OF_BOX];
-#pragma unroll
-  for (int box = 0; box < KEPT; ++box) read_box(box, given[box]);
-#pragma unroll
-  for (int box = 0; box < KEPT; ++box) {
-#pragma unroll
-    for (int i = 0; i < OF_BOX; i += 2) W::arrange(given[box][i], given[box][i + 1]);
-    if (NARROWS) range.widen_to(given[box]);
-  }
-  int exponent = NARROWS ? range.find_exponent() : 0;
-  if (exponent) {
-#pragma unroll
-    for (int box = 0; box < KEPT; ++box) narrow(given[box], exponent);
-#pragma unroll
-    for (int box = KEPT; box < BOXES; ++box) {
-      unsigned int held[OF_BOX];
-#pragma unroll
-      for (int i = 0; i < OF_BOX; i += 4) {
-        uint4 line = take_back(box, i);
-        held[i] = line.x, held[i + 1] = line.y, held[i + 2] = line.z, held[i + 3] = line.w;
-      }
-      narrow(held, exponent);
-      put_aside(box, held);
-    }
-  }
+  for (int i = 0; i < PAIRS; i += 2) W::arrange(given[i], given[i + 1]);
   int line = line_of(group);
   unsigned int cell = 128 * line + 16 * (place ^ line);
   unsigned int sent = address_of(partial) + 4 * (rank * WARPS + warp) * SUMS + 4 * SHARE * (8 * place + line);
@@ -285,22 +234,21 @@ gemv_ring(
     asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
   else
     __syncthreads();
-  float back = __int_as_float(exponent - 15 << 23);
+  float back = 1;
   auto multiply = [&](auto chosen) {
     typedef typename decltype(chosen)::type U;
     constexpr bool NARROWED = IS_F16<U> && !IS_F16<T>;
     for (int number = 0; number < count; ++number) {
+      int into = number % AHEAD * BOXES, next = 16 * (first + (number + AHEAD) * step);
+      unsigned int parity = number / AHEAD % 2;
       float sums[COLUMNS][CHAINS][4] = {};  // mma waits long for its own sums
 #pragma unroll
       for (int box = 0; box < BOXES; ++box) {
-        // A tile goes around the ring once or more, or the ring around one or more tiles.
-        constexpr int TILES = STAGES > BOXES ? STAGES / BOXES : 1, ROUNDS = STAGES < BOXES ? BOXES / STAGES : 1;
-        int stage = number % TILES * BOXES + box % STAGES;
-        unsigned int from = ring.await(stage, (number / TILES * ROUNDS + box / STAGES) % 2) + cell;
+        unsigned int from = ring.await(into + box, parity) + cell;
         uint4 held[2][2] = {{load_shared(from), load_shared(from + 1024)},
                             {load_shared(from ^ 64), load_shared((from ^ 64) + 1024)}};
 #pragma unroll
-        for (int half = 0; half < 2; ++half)
+        for (int half = 0; half < 2; ++half) {
 #pragma unroll
           for (int i = 0; i < COUNT / 4; ++i) {
             unsigned int top[2], low[2];
@@ -308,19 +256,18 @@ gemv_ring(
             W::template decode<U>(held[half][1], i, low);
 #pragma unroll
             for (int c = 0; c < COLUMNS; ++c) {
-              int at = (half * COLUMNS + c) * (COUNT / 2) + 2 * i;
-              uint2 b;
-              if (box < KEPT) {
-                b = make_uint2(given[box % KEPT][at], given[box % KEPT][at + 1]);
-              } else {
-                uint4 line = take_back(box, at / 4 * 4);
-                b = at % 4 ? make_uint2(line.z, line.w) : make_uint2(line.x, line.y);
-              }
-              multiply_add<U>(sums[c][i % CHAINS], top[0], low[0], top[1], low[1], b.x, b.y);
+              const unsigned int* b = given + ((box * 2 + half) * COLUMNS + c) * (COUNT / 2) + 2 * i;
+              multiply_add<U>(sums[c][i % CHAINS], top[0], low[0], top[1], low[1], b[0], b[1]);
             }
           }
-        __syncwarp();
-        fetch(stage, (box + STAGES) % BOXES, number + (box + STAGES) / BOXES);
+          if (half == 1) continue;
+          // The next box, not before all of this one is in registers: the request hangs on what was read, of which it
+          // takes nothing, but that the compiler does not know.
+          unsigned int last = held[0][0].w | held[0][1].w | held[1][0].w | held[1][1].w;
+          __syncwarp();
+          if (elected && next + (int)(last & depth >> 31) < rows)
+            ring.fetch(into + box, weights, begin + APART * box, next);
+        }
       }
       int turn = number / TOGETHER % 2, within = number % TOGETHER;
       if (within == 0 && number) add_up(number / TOGETHER - 1);
@@ -331,7 +278,7 @@ gemv_ring(
         float both[4];
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
-          both[i] = CHAINS == 1 ? sums[c][0][i] : sums[c][0][i] + sums[c][CHAINS - 1][i];
+          both[i] = sums[c][0][i] + sums[c][1][i];
           if (NARROWED) both[i] *= back;
         }
 #pragma unroll
@@ -340,8 +287,8 @@ gemv_ring(
       }
     }
   };
-  if constexpr (NARROWS) {
-    if (exponent)
+  if constexpr (COUNT == 16 && !IS_F16<T>) {
+    if (narrow(given, back))
       multiply(Chosen<f16>());
     else
       multiply(Chosen<T>());

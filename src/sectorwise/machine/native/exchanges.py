@@ -133,31 +133,24 @@ def _resolve_global(code: Code, width: int) -> None:
 
 
 def _resolve_generic(code: Code, width: int, *, inside: bool) -> None:
-    """Lanes in shared memory, then those in global memory; with `inside` whoever has the latter is not for us."""
+    """All lanes must be in one space, with `inside` in shared memory: else the reference engine takes over."""
     kept = code.load(LONGS, "%ctx", CONTEXT["addresses"], 64)
     window = spread(code, "i64", code.load("i64", "%ctx", CONTEXT["shared_window"]))
     offsets = code.value(f"sub {LONGS} {kept}, {window}")
     near = code.value(f"icmp ult {LONGS} {offsets}, splat (i64 {WINDOW_BYTES})")
     own = code.value(f"and i32 {code.value(f'bitcast <{LANES} x i1> {near} to i32')}, %mask")
-    rest = code.value(f"xor i32 {own}, %mask")
-    far = code.value(f"icmp ne i32 {rest}, 0")
-    if inside:
-        with code.when(far):
-            code.run("miss", "ptr %ctx")
-            code.give(0)
-    with code.when(code.value(f"icmp ne i32 {own}, 0")):
-        short = code.value(f"trunc {LONGS} {offsets} to {VECTOR}")
-        code.store(VECTOR, short, "%ctx", CONTEXT["addresses"], 64)
-        site = code.at("%site", SITE_BYTES)
-        found = code.call("i32", f"resolve.shared.{width}", f"ptr %ctx, ptr {site}, i32 {own}")
-        with code.when(code.value(f"icmp eq i32 {found}, 0")):
-            code.give(0)
-        code.store(LONGS, kept, "%ctx", CONTEXT["addresses"], 64)
     if not inside:
-        with code.when(far):
-            found = code.call("i32", f"resolve.global.{width}", f"ptr %ctx, ptr %site, i32 {rest}")
-            with code.when(code.value(f"icmp eq i32 {found}, 0")):
-                code.give(0)
+        with code.when(code.value(f"icmp eq i32 {own}, 0")):
+            code.give(code.call("i32", f"resolve.global.{width}", ARGUMENTS))
+    with code.when(code.value(f"icmp ne i32 {own}, %mask")):
+        code.run("miss", "ptr %ctx")
+        code.give(0)
+    short = code.value(f"trunc {LONGS} {offsets} to {VECTOR}")
+    code.store(VECTOR, short, "%ctx", CONTEXT["addresses"], 64)
+    site = code.at("%site", SITE_BYTES)
+    found = code.call("i32", f"resolve.shared.{width}", f"ptr %ctx, ptr {site}, i32 %mask")
+    with code.when(code.value(f"icmp eq i32 {found}, 0")):
+        code.give(0)
 
 
 def _write_fold(name: str, operation: str, width: int) -> Code:
