@@ -17,7 +17,7 @@ _LINE_BYTES: Final = 128
 _BOX_ROWS: Final = 16
 _WARPS: Final = 8
 _SUMS_BYTES: Final = 16 << 10
-"""Both are of the source: two times 256 sums of each warp."""
+"""Both are of the source: two times 256 sums of each warp, for each block of a cluster."""
 
 _STAGE_BYTES: Final = _WARPS * _BOX_ROWS * _LINE_BYTES
 """Of a block: a box of each warp."""
@@ -104,7 +104,7 @@ def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelP
         (clusters * form.cluster, divide_up(product.batch, 8 * form.columns), 1),
         (32 * _WARPS, 1, 1),
         arguments,
-        form.boxes * form.ahead * _STAGE_BYTES + _SUMS_BYTES,
+        form.boxes * form.ahead * _STAGE_BYTES + form.cluster * _SUMS_BYTES,
         overlaps=True,
     )
 
