@@ -147,6 +147,7 @@ def test_which_form_for_which_shape(weights: str, rows: int, depth: int, batch: 
 
 
 def test_sixteen_warps_keep_x_of_twice_the_depth() -> None:
+    assert choose_ring(describe("bf16", 57344, 7168, 16), *H200) is None
     plan = plan_of("bf16", 28672, 8192, 16)
     assert (plan.source, plan.kernel) == ("gemv_ring_wide.cu", "gemv_ring<Plain, bf16, 2, 4, 1, 2, 1>")
     assert (plan.grid, plan.block) == ((132, 1, 1), (512, 1, 1))

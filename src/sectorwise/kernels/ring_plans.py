@@ -72,8 +72,9 @@ def choose_ring(product: Product, multiprocessors: int, capability: tuple[int, i
     alone, tiles = divide_up(product.depth, across), divide_up(product.rows, _BOX_ROWS)
     cluster = 1 if alone == 1 or (alone == 2 and tiles > multiprocessors) else 2
     boxes, warps = divide_up(product.depth, across * cluster), _WARPS
-    if form.item_bytes > 1 and boxes > _BOXES_AHEAD:
-        boxes, warps = divide_up(boxes, 2), 2 * _WARPS  # of which an SM has room for one block
+    if form.item_bytes > 1 and boxes > _BOXES_AHEAD and product.depth % (2 * across * cluster) == 0:
+        # An SM has room for one block of these. Where some have a box less it took a third longer than without.
+        boxes, warps = boxes // 2, 2 * _WARPS
     held = boxes * columns * _VECTOR_BYTES // form.item_bytes
     if boxes > _BOXES_AHEAD or held > 2 * _HELD:
         return None
