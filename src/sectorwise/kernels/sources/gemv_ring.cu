@@ -5,7 +5,10 @@
 // the depth in a box, and of its rows, only that matters that W and x, W and y agree.
 #include "ring.cuh"
 
-constexpr int WARPS = 8;
+#ifndef WARPS_OF_A_BLOCK
+#define WARPS_OF_A_BLOCK 8
+#endif
+constexpr int WARPS = WARPS_OF_A_BLOCK;
 
 struct Output {
   int64 batch_step, row_step;
