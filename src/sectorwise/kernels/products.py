@@ -126,7 +126,7 @@ def gemv_int4(
 
     Scales are of x's type, [ceil(K / 128), N], one for each 128 weights of a row.
 
-    Plan, for one or two inputs from compute capability 9.0 on: a block an SM that stays. Each of its 8 or 16 warps has a
+    Plan, from compute capability 9.0 on, one or two inputs: a block an SM that stays. Each of its 8 or 16 warps has a
     part of the depth, keeps its part of x in registers and goes through all of the block's tiles of 16 rows. Copies of
     4 KiB that lie together, carried by no thread, have 128 KiB an SM on their way; where a block asks for all of its
     weights at once, 96 KiB at most, a block of the next launch has place beside it. x becomes integers of 30 bits
