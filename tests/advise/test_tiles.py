@@ -283,6 +283,13 @@ def read_products() -> list[tuple[float, float]]:
     return pairs
 
 
+@pytest.mark.parametrize("depth", [1, 33, 100, 300])
+def test_blocks_that_share_the_depth_have_a_slice_each(depth: int) -> None:
+    tiles = [cost.tile for cost in plan_tiles(64, 64, depth).candidates]
+    assert all((tile.split - 1) * tile.bk < depth for tile in tiles)
+    assert any(tile.split > 1 for tile in tiles) == (depth > 32)
+
+
 def test_tiles_with_clusters_take_about_the_time_that_was_measured() -> None:
     pairs = read_products()
     assert len(pairs) >= 30

@@ -126,15 +126,12 @@ def test_the_memory_of_a_graph_that_is_no_more_is_another_ones(library: Library)
     assert sorted(library.kept) == [200, 300, 400]
 
 
-def test_a_stream_that_got_no_memory_asks_again(library: Library) -> None:
-    def refuse(*_: object) -> int:
-        return 2
-
-    library.cuMemAlloc_v2 = refuse  # type: ignore[method-assign] # CUDA_ERROR_OUT_OF_MEMORY
-    for _ in range(2):
-        with pytest.raises(DeviceRunError):
-            find(library, 7)
-    del library.cuMemAlloc_v2
+def test_a_stream_that_got_no_memory_asks_again(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(library, "cuMemAlloc_v2", lambda *_: 2)  # CUDA_ERROR_OUT_OF_MEMORY
+        for _ in range(2):
+            with pytest.raises(DeviceRunError):
+                find(library, 7)
     assert find(library, 7) == 0x1000
 
 
