@@ -306,8 +306,8 @@ def product(rows: int, depth: int, batch: int, kind: str = "bf16", weights: str 
         (4096, 1024, 1, "gemv_rows<bf16, 16, 1, 1, 2>", 4096, 64),
         (1024, 4096, 8, "gemv_tensor<Plain, bf16, 8, 1, 1, 16, 1>", 64, 512),
         (4096, 4096, 8, "gemv_tensor<Plain, bf16, 8, 1, 1, 16, 2>", 256, 512),
-        (8192, 8192, 16, "gemv_tensor<Plain, bf16, 16, 2, 1, 8, 2>", 256, 256),
-        (28672, 8192, 16, "gemv_tensor<Plain, bf16, 16, 2, 1, 8, 2>", 896, 256),
+        (8192, 8208, 16, "gemv_tensor<Plain, bf16, 16, 2, 1, 8, 2>", 256, 256),
+        (28672, 8208, 16, "gemv_tensor<Plain, bf16, 16, 2, 1, 8, 2>", 896, 256),
     ],
 )
 def test_which_kernel_for_which_shape(rows: int, depth: int, batch: int, kernel: str, grid: int, threads: int) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 H200 = 132, (9, 0)
 NAN = {"bf16": 0x7FC0, "f16": 0x7E00, "e4m3": 0x7F, "i8": 77}
-ALONE, TWO = RingForm(1, 2, 1, 1, 2), RingForm(2, 1, 2, 2, 2)
+ALONE, TWO, WIDE = RingForm(1, 2, 1, 1, 2), RingForm(2, 1, 2, 2, 2), RingForm(2, 3, 1, 2, 1, 16)
 
 
 def surround(values: Array, kind: str, left: int, right: int) -> Array:
@@ -66,6 +66,7 @@ def multiply_in_form(
         (("bf16", "i8"), 11, 83, 1552, TWO, 4),
         (("bf16", "e4m3"), 16, 53, 2032, TWO, 2),
         (("bf16", "bf16"), 9, 53, 1000, TWO, 4),
+        (("bf16", "bf16"), 9, 53, 4104, WIDE, 4),
     ],
 )
 def test_products_are_those_of_float64(
@@ -145,9 +146,19 @@ def test_which_form_for_which_shape(weights: str, rows: int, depth: int, batch: 
     assert 2 * (plan.dynamic_shared_bytes + 2048) <= 228 << 10
 
 
+def test_sixteen_warps_keep_x_of_twice_the_depth() -> None:
+    assert choose_ring(describe("bf16", 57344, 7168, 16), *H200) is None
+    plan = plan_of("bf16", 28672, 8192, 16)
+    assert (plan.source, plan.kernel) == ("gemv_ring_wide.cu", "gemv_ring<Plain, bf16, 2, 4, 1, 2, 1>")
+    assert (plan.grid, plan.block) == ((132, 1, 1), (512, 1, 1))
+    assert plan.dynamic_shared_bytes == 16 * (4 * 2048 + 2 * 2048)
+    (kernel,) = compile_kernels(plan.source, (plan.kernel,)).values()
+    assert kernel.resources.local_bytes_per_thread == 0
+
+
 @pytest.mark.parametrize(
     ("weights", "depth", "batch"),
-    [("e4m3", 1008, 1), ("e4m3", 8208, 1), ("bf16", 4096, 8), ("bf16", 4104, 16), ("f32", 4096, 16), ("u4", 4096, 1)],
+    [("e4m3", 1008, 1), ("e4m3", 8208, 1), ("bf16", 4096, 8), ("bf16", 8208, 16), ("f32", 4096, 16), ("u4", 4096, 1)],
 )
 def test_what_fits_no_registers_goes_otherwise(weights: str, depth: int, batch: int) -> None:
     assert choose_ring(describe(weights, 4096, depth, batch), *H200) is None

@@ -28,7 +28,10 @@ MAPPINGS = (
     "m_row_split_4", "m_columns_1", "m_columns_8", "m_columns_32",
 )  # fmt: skip
 
-SPLITS = ("m_few_warps", "m_few_atomics_16", "m_few_atomics_64", "m_clear")
+SPLITS = ("m_few_warps", "m_few_last_16", "m_few_last_64", "m_few_atomics_16", "m_few_atomics_64", "m_clear")
+MEETINGS = {"m_few_last_16": 128, "m_few_last_64": 512}
+"""Instructions that the SMs' counter has beyond the source view, which has ours: one for each warp whose lanes come to a
+WARPSYNC in two groups; here a warp of each block does."""
 
 
 @cache
@@ -52,4 +55,5 @@ def test_every_instruction_counts_what_was_measured(family: str, name: str) -> N
     listed = [{key: each.get(key, 0) for key in SITE_COUNTS} for each in measured["memory_instructions"]]
     assert [count_site(site) for site in kernel.sites] == listed
     totals = {key: measured["totals"][key] for key in TOTALS if key in measured["totals"]}
-    assert {key: getattr(kernel.totals, key) for key in totals} == totals
+    counted = {key: getattr(kernel.totals, key) for key in totals}
+    assert {**counted, "instructions": counted["instructions"] + MEETINGS.get(name, 0)} == totals

@@ -16,11 +16,10 @@ _LINE_BYTES: Final = 128
 
 _BOX_ROWS: Final = 16
 _WARPS: Final = 8
-_SUMS_BYTES: Final = 16 << 10
-"""Both are of the source: two times 256 sums of each warp."""
+_SUMS_BYTES: Final = 2 << 10
+"""Of a warp, and so of the source: two times 256 sums, for each block of a cluster."""
 
-_STAGE_BYTES: Final = _WARPS * _BOX_ROWS * _LINE_BYTES
-"""Of a block: a box of each warp."""
+_BOX_BYTES: Final = _BOX_ROWS * _LINE_BYTES
 
 _BOXES_AHEAD: Final = 4
 """Of a warp: 64 KiB a block keep DRAM busy, and two launches find room beside each other on an SM, with room for L1."""
@@ -42,7 +41,7 @@ class RingForm:
     """How a product is shared out.
 
     Blocks of a cluster and their warps share the depth, a warp has `boxes` of it, for `columns` times eight inputs;
-    `ahead` tiles are on their way, and an SM is to have room for `blocks`.
+    `ahead` tiles are on their way, and an SM is to have room for `blocks` of so many `warps`.
     """
 
     columns: int
@@ -50,6 +49,7 @@ class RingForm:
     ahead: int
     cluster: int
     blocks: int
+    warps: int = _WARPS
 
 
 def choose_ring(product: Product, multiprocessors: int, capability: tuple[int, int]) -> RingForm | None:
@@ -71,11 +71,15 @@ def choose_ring(product: Product, multiprocessors: int, capability: tuple[int, i
     # Two blocks share the depth, so that each has half of x, but where a warp has few boxes and all SMs have tiles.
     alone, tiles = divide_up(product.depth, across), divide_up(product.rows, _BOX_ROWS)
     cluster = 1 if alone == 1 or (alone == 2 and tiles > multiprocessors) else 2
-    boxes = divide_up(product.depth, across * cluster)
+    boxes, warps = divide_up(product.depth, across * cluster), _WARPS
+    if form.item_bytes > 1 and boxes > _BOXES_AHEAD and product.depth % (2 * across * cluster) == 0:
+        # An SM has room for one block of these. Where some have a box less it took a third longer than without.
+        boxes, warps = boxes // 2, 2 * _WARPS
     held = boxes * columns * _VECTOR_BYTES // form.item_bytes
     if boxes > _BOXES_AHEAD or held > 2 * _HELD:
         return None
-    return RingForm(columns, boxes, _BOXES_AHEAD // boxes, cluster, 2 if held <= _HELD else 1)
+    blocks = 2 if held <= _HELD and warps == _WARPS else 1
+    return RingForm(columns, boxes, _BOXES_AHEAD // boxes, cluster, blocks, warps)
 
 
 def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelPlan:
@@ -99,12 +103,12 @@ def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelP
     )
     sizes = ", ".join(map(str, (form.columns, form.boxes, form.ahead, form.cluster, form.blocks)))
     return KernelPlan(
-        "gemv_ring.cu",
+        "gemv_ring.cu" if form.warps == _WARPS else "gemv_ring_wide.cu",
         f"gemv_ring<{weights.name}, {product.kind}, {sizes}>",
         (clusters * form.cluster, divide_up(product.batch, 8 * form.columns), 1),
-        (32 * _WARPS, 1, 1),
+        (32 * form.warps, 1, 1),
         arguments,
-        form.boxes * form.ahead * _STAGE_BYTES + _SUMS_BYTES,
+        form.warps * (form.boxes * form.ahead * _BOX_BYTES + form.cluster * _SUMS_BYTES),
         overlaps=True,
     )
 

@@ -5,7 +5,10 @@
 // the depth in a box, and of its rows, only that matters that W and x, W and y agree.
 #include "ring.cuh"
 
-constexpr int WARPS = 8;
+#ifndef WARPS_OF_A_BLOCK
+#define WARPS_OF_A_BLOCK 8
+#endif
+constexpr int WARPS = WARPS_OF_A_BLOCK;
 
 struct Output {
   int64 batch_step, row_step;
@@ -145,7 +148,7 @@ gemv_ring(
   static_assert(CLUSTER == 1 || CLUSTER == 2);
   constexpr int COUNT = W::COUNT, LINE = 8 * COUNT, APART = LINE * CLUSTER * WARPS, STAGES = BOXES * AHEAD;
   constexpr int SHARE = 4 / CLUSTER, PART = 32 * SHARE, TILE = COLUMNS * PART;  // sums of a lane, 8 inputs, a tile
-  constexpr int TOGETHER = 2 / COLUMNS, SUMS = TOGETHER * TILE, ADDENDS = CLUSTER * WARPS;
+  constexpr int TOGETHER = 256 / TILE, SUMS = TOGETHER * TILE, ADDENDS = CLUSTER * WARPS;
   constexpr int CHAINS = 2, PAIRS = BOXES * COLUMNS * COUNT;
   extern __shared__ __align__(1024) unsigned char rings[];
   __shared__ unsigned long long barriers[WARPS * STAGES], added[2];
