@@ -30,8 +30,8 @@ MAPPINGS = (
 
 SPLITS = ("m_few_warps", "m_few_last_16", "m_few_last_64", "m_few_atomics_16", "m_few_atomics_64", "m_clear")
 MEETINGS = {"m_few_last_16": 128, "m_few_last_64": 512}
-"""Instructions that the SMs' counter has beyond the source view, which has ours: one for each warp whose lanes come to a
-WARPSYNC in two groups; here a warp of each block does."""
+"""Instructions that the SMs' counter has beyond the source view, which has ours: one for each warp whose lanes come to
+a WARPSYNC in two groups; here a warp of each block does."""
 
 
 @cache
