@@ -36,6 +36,9 @@ extern "C" __global__ void name(const int* in, int* out) {
 extern "C" __global__ void pointer(const int* in, int* out) {
   out[threadIdx.x] = table[in[0] & 1](in, out, threadIdx.x % 5 + 6);
 }
+extern "C" __global__ void name_first(const int* in, int* out) {
+  out[threadIdx.x] = by_pointer(in, out, threadIdx.x % 5 + 6);
+}
 extern "C" __global__ void leaf_by_pointer(const int* in, int* out) {
   out[threadIdx.x] = leaves[in[0] & 1](in, out, threadIdx.x % 5 + 6);
 }
@@ -47,6 +50,7 @@ extern "C" __global__ void leaf_by_pointer(const int* in, int* out) {
     [
         ("name", Certainty.SCHEDULE_DEPENDENT),
         ("pointer", Certainty.SCHEDULE_DEPENDENT),
+        ("name_first", Certainty.SCHEDULE_DEPENDENT),
         ("leaf_by_pointer", Certainty.EXACT),
     ],
 )

@@ -103,8 +103,7 @@ def _ends_block(instruction: Instruction) -> bool:
     return instruction.opcode in _JUMPS | _INDIRECT_JUMPS | _CALLS | _ENDS
 
 
-def called_offset(instruction: Instruction) -> int | None:
-    """Where the function is that an instruction calls; None where it calls none, or by pointer."""
+def _called_offset(instruction: Instruction) -> int | None:
     targets = [o for o in instruction.operands if isinstance(o, Target)]
     is_direct = len(instruction.operands) == len(targets) == 1
     return targets[0].offset if instruction.opcode in _CALLS and is_direct else None
@@ -113,7 +112,7 @@ def called_offset(instruction: Instruction) -> int | None:
 def _find_starts(instructions: tuple[Instruction, ...], by_offset: dict[int, int]) -> set[int]:
     starts = {0} if instructions else set()
     for instruction in instructions:
-        reached: Iterable[int | None] = (*branch_offsets(instruction), called_offset(instruction))
+        reached: Iterable[int | None] = (*branch_offsets(instruction), _called_offset(instruction))
         starts.update(by_offset[offset] for offset in reached if offset in by_offset)
         if _ends_block(instruction) and instruction.index + 1 < len(instructions):
             starts.add(instruction.index + 1)
@@ -133,7 +132,7 @@ def _make_block(
     jumps = last.opcode in _JUMPS | _INDIRECT_JUMPS
     falls = not (jumps or last.opcode in _ENDS) or is_conditional(last)
     successors = [*([end] if falls and end in number else []), *known]
-    called = called_offset(last)
+    called = _called_offset(last)
     return Block(
         index=index,
         first=start,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sectorwise.binary.flow import build_flow, called_offset
+from sectorwise.binary.flow import build_flow
+from sectorwise.machine.native.flow import is_indirect_call
 from sectorwise.machine.taint import ORDERED
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ def _list_callees(kernel: Kernel, flow: Flow) -> list[tuple[int, ...]]:
     found: list[tuple[int, ...]] = []
     for block in flow.blocks:
         last = kernel.instructions[block.end - 1]
-        by_pointer = last.opcode == "CALL" and called_offset(last) is None
-        found.append(functions if by_pointer else () if block.callee is None else (block.callee,))
+        named = () if block.callee is None else (block.callee,)
+        found.append(functions if is_indirect_call(last) else named)
     return found
 
 
