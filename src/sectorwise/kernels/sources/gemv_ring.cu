@@ -139,10 +139,10 @@ template <typename T> struct Chosen {
 // make of a tile is added while they are at the next ones, half of it by each block. `ready` is as in gemv_rows.
 //
 // What is allowed here: a lane reads half a sector of x, and the other half with its next load, out of L1 (SW101,
-// SW105). What keeps DRAM busy are the boxes on their way, 64 KiB a block.
+// SW105). What keeps DRAM busy are the boxes on their way, 64 KiB a block, and 128 of one of 16 warps (SW402).
 template <typename W, typename T, int COLUMNS, int BOXES, int AHEAD, int CLUSTER, int BLOCKS>
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(32 * WARPS, BLOCKS)
-gemv_ring(
+gemv_ring(  // sectorwise: allow SW402
     const __grid_constant__ TensorMap weights, const T* x, const float* scales, T* y, int rows, int depth, int64 x_row,
     int64 scale_step, Output output, int batch, int ready) {
   static_assert(CLUSTER == 1 || CLUSTER == 2);

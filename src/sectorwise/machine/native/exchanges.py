@@ -36,6 +36,8 @@ _MOST_BYTES = 16
 def write_exchange_routine(name: str) -> str:
     """The routine of this name."""
     match name.split("."):
+        case ["touch", "whole", width]:
+            return _write_touch(name, int(width)).text()
         case ["resolve", space, width]:
             return _write_resolve(name, space, int(width)).text()
         case ["place", "global", width]:
@@ -132,13 +134,31 @@ def _resolve_global(code: Code, width: int) -> None:
         code.store("i64", host, code.at(code.at("%ctx", CONTEXT["others"]), lane, "i64"))
 
 
+def _write_touch(name: str, width: int) -> Code:
+    """Notes the request of a generic atomic whose values are not wanted; as `_resolve_generic`."""
+    code = Code(name, "void", ARGUMENTS)
+    _, own = _find_shared(code)
+    parted = code.value(f"and i1 {code.value(f'icmp ne i32 {own}, 0')}, {code.value(f'icmp ne i32 {own}, %mask')}")
+    with code.when(parted):
+        code.run("miss", "ptr %ctx")
+        code.give()
+    code.run(f"touch.generic.{width}", ARGUMENTS)
+    code.give()
+    return code
+
+
+def _find_shared(code: Code) -> tuple[str, str]:
+    """Each lane's distance from the block's shared memory, and the active lanes that are in it."""
+    addresses = code.load(LONGS, "%ctx", CONTEXT["addresses"], 64)
+    window = spread(code, "i64", code.load("i64", "%ctx", CONTEXT["shared_window"]))
+    offsets = code.value(f"sub {LONGS} {addresses}, {window}")
+    near = code.value(f"icmp ult {LONGS} {offsets}, splat (i64 {WINDOW_BYTES})")
+    return offsets, code.value(f"and i32 {code.value(f'bitcast <{LANES} x i1> {near} to i32')}, %mask")
+
+
 def _resolve_generic(code: Code, width: int, *, inside: bool) -> None:
     """All lanes must be in one space, with `inside` in shared memory: else the reference engine takes over."""
-    kept = code.load(LONGS, "%ctx", CONTEXT["addresses"], 64)
-    window = spread(code, "i64", code.load("i64", "%ctx", CONTEXT["shared_window"]))
-    offsets = code.value(f"sub {LONGS} {kept}, {window}")
-    near = code.value(f"icmp ult {LONGS} {offsets}, splat (i64 {WINDOW_BYTES})")
-    own = code.value(f"and i32 {code.value(f'bitcast <{LANES} x i1> {near} to i32')}, %mask")
+    offsets, own = _find_shared(code)
     if not inside:
         with code.when(code.value(f"icmp eq i32 {own}, 0")):
             code.give(code.call("i32", f"resolve.global.{width}", ARGUMENTS))

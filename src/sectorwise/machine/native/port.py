@@ -338,7 +338,8 @@ class LlvmPort:
         self._request(access, address, f"matrix.store.{access.matrices}")
 
     def _touch(self, access: Access, address: Operand) -> None:
-        self._request(access, address, f"touch.{access.space}.{access.width_bytes}")
+        whole = access.space is Space.GENERIC and access.operation in (Operation.ATOMIC, Operation.REDUCTION)
+        self._request(access, address, f"touch.{'whole' if whole else access.space}.{access.width_bytes}")
 
     def _request(self, access: Access, address: Operand, routine: str, more: str = "") -> None:
         if access.space not in (Space.GLOBAL, Space.SHARED, Space.LOCAL, Space.GENERIC):

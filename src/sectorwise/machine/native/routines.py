@@ -102,12 +102,15 @@ def _routine(name: str) -> str:
         ]:
             return (write_sector_routine if family == "sectors" else write_request_routine)(name)
         case [
+            "resolve" | "place" | "fold" | "leaders" | "winners" | "copy" | "copy_touch" | "matrix",
+            *_,
+        ] | ["touch", "whole", _]:
+            return write_exchange_routine(name)
+        case [
             "load" | "store" | "touch" | "find" | "chunks" | "lanes" | "local" | "written" | "watch",
             *_,
         ] | ["give_up" | "miss"]:
             return write_memory_routine(name)
-        case ["resolve" | "place" | "fold" | "leaders" | "winners" | "copy" | "copy_touch" | "matrix", *_]:
-            return write_exchange_routine(name)
         case ["run" | "clear"]:
             return ""
         case _:
