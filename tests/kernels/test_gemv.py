@@ -170,6 +170,14 @@ def test_tiles_and_stages_give_the_same_products(form: tuple[int, int, int]) -> 
     compare(result, given, apply_scales(values, scales, "bf16"), "bf16")
 
 
+@pytest.mark.parametrize(("batch", "weights_kind"), [(4, "bf16"), (16, "bf16"), (1, "i8"), (4, "i8")])
+def test_rows_of_weights_from_the_last_to_the_first(batch: int, weights_kind: str) -> None:
+    x, weights = draw((batch, 256), "bf16", 1), draw((40, 256), weights_kind, 2)
+    scales = None if weights_kind == "bf16" else np.full(40, 0.5, np.float32)
+    _, result, given = multiply(x, weights[::-1], "bf16", weights_kind, scales)
+    compare(result, given, read(weights[::-1], weights_kind) * (1 if scales is None else 0.5), "bf16")
+
+
 def test_views_with_gaps_and_any_strides() -> None:
     x, weights, y = draw((6, 200), "bf16", 1), draw((40, 304), "bf16", 2), np.zeros((7, 90), np.uint16)
     kernel, result, given = multiply(x[::2, 8:136], weights[3:33, 16:144], "bf16", "bf16", y=y[:6:2, 1:61:2])

@@ -14,7 +14,7 @@ from sectorwise import kernels
 from sectorwise.errors import ArgumentError
 from sectorwise.kernels import gemv_plans, launching, products, repeats
 from sectorwise.verify.driver import Driver
-from tests.kernels.devices import TensorLike
+from tests.kernels.devices import InterfaceArray, TensorLike
 from tests.kernels.test_launching import Library
 
 if TYPE_CHECKING:
@@ -133,3 +133,24 @@ def test_no_more_are_remembered_than_are_to_be(library: Library, monkeypatch: py
     for out in (*outs, outs[2], outs[0]):
         kernels.gemv(x, weights, out, stream=STREAM)
     assert (len(planned), len(library.launches)) == (4, 5)
+
+
+class Ndarray(InterfaceArray):
+    """What the stand-in for CuPy has for arrays."""
+
+    __module__ = "cupy"
+    __slots__ = ()
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of elements."""
+        return self.values.dtype
+
+
+def test_packed_weights_of_cupy_are_of_another_type(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    cupy = types.ModuleType("cupy")
+    cupy.empty = lambda shape, dtype: Ndarray(np.zeros(shape, dtype))  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    packed = kernels.pack_int4(Ndarray(np.zeros((32, 256), np.int8)), stream=STREAM)
+    assert (packed.dtype, packed.values.shape) == (np.uint8, (2, 2, 16, 64))
+    assert len(library.launches) == 1

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, field
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from sectorwise.errors import DeviceRunError
 from sectorwise.kernels import scratch
 from sectorwise.verify.driver import Driver
 
@@ -122,3 +124,29 @@ def test_the_memory_of_a_graph_that_is_no_more_is_another_ones(library: Library)
     library.captured = {7: (4, 400)}
     assert find(library, 7) == 0x3000
     assert sorted(library.kept) == [200, 300, 400]
+
+
+def test_a_stream_that_got_no_memory_asks_again(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(library, "cuMemAlloc_v2", lambda *_: 2)  # CUDA_ERROR_OUT_OF_MEMORY
+        for _ in range(2):
+            with pytest.raises(DeviceRunError):
+                find(library, 7)
+    assert find(library, 7) == 0x1000
+
+
+def test_threads_that_share_a_stream_have_the_same_memory(library: Library) -> None:
+    found: list[int] = []
+    other = Thread(target=lambda: found.append(find(library, 7)))
+    make = library.cuMemAlloc_v2
+
+    def pause(address: Any, size: ctypes.c_size_t) -> int:  # noqa: ANN401
+        if not other.ident:
+            other.start()
+            other.join(0.2)
+        return make(address, size)
+
+    library.cuMemAlloc_v2 = pause  # type: ignore[method-assign]
+    found.append(find(library, 7))
+    other.join()
+    assert found == [0x1000, 0x1000]

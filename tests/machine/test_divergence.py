@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sectorwise.machine.execution import ExecutionOptions
+from sectorwise.machine.execution import Certainty, ExecutionOptions
 from tests.machine.launching import Run, find_line, run
 
 SOURCE = r"""
@@ -66,6 +66,16 @@ extern "C" __global__ void call(int* out) {
 }
 __device__ __noinline__ int fibonacci(int n) { return n < 2 ? n : fibonacci(n - 1) + fibonacci(n - 2); }
 extern "C" __global__ void recurse(int* out) { out[threadIdx.x] = fibonacci(threadIdx.x % 9); }
+// The same, where the code does not say whom a function calls.
+__device__ __noinline__ int count_down(int n, int* out, void* self) {
+  out[n] = n;
+  return n ? ((int (*)(int, int*, void*))self)(n - 1, out, self) + n : 1;
+}
+extern "C" __global__ void recurse_by_pointer(int* out, int odds) {
+  int (*function)(int, int*, void*) = count_down;
+  if (odds < 0) function = (int (*)(int, int*, void*))out;
+  out[threadIdx.x] = function(odds + threadIdx.x % 9 * (odds & 1), out + 64, (void*)function);
+}
 typedef int (*Function)(int);
 __device__ __noinline__ int add_one(int x) { return x + 1; }
 __device__ __noinline__ int times_five(int x) { return x * 5; }
@@ -207,6 +217,14 @@ def test_recursion_keeps_frames_in_local_memory(target: str) -> None:
     fibonacci = [0, 1, 1, 2, 3, 5, 8, 13, 21]
     assert done.output(0).tolist() == [fibonacci[i % 9] for i in range(64)]
     assert done.execution.faults == ()
+
+
+@pytest.mark.parametrize(("odds", "certainty"), [(1, Certainty.SCHEDULE_DEPENDENT), (4, Certainty.EXACT)])
+def test_recursion_by_a_pointer_meets_by_chance_where_lanes_part(odds: int, certainty: Certainty) -> None:
+    done = run(SOURCE, f"recurse_by_pointer<<<1, 64>>>(i32[256], {odds})")
+    depths = [odds + i % 9 * (odds & 1) for i in range(64)]
+    assert done.output(0)[:64].tolist() == [n * (n + 1) // 2 + 1 for n in depths]
+    assert {site.certainty for site in done.sites_at(find_line(SOURCE, "out[n] = n;"))} == {certainty}
 
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_120"])

@@ -218,7 +218,9 @@ def _try_all(product: Product) -> list[TileCost]:
         if any(size >= 2 * extent and size > smallest for size, extent, smallest in wastes):
             continue
         few = -(-product.m // bm) * -(-product.n // bn) < product.device.sm_count
-        for stages, split in combine(_STAGES if product.uses_tensor_cores else (1, 2), _SPLITS if few else (1,)):
+        # Each of the blocks that share K has a slice of it.
+        splits = [split for split in _SPLITS if split == 1 or (few and split * bk < product.k + bk)]
+        for stages, split in combine(_STAGES if product.uses_tensor_cores else (1, 2), splits):
             lanes: tuple[tuple[int, int] | None, ...] = (None,) if product.uses_tensor_cores else _LANE_TILES
             for thread in lanes:
                 cost = _try(product, (bm, bn, bk, stages), split, thread)

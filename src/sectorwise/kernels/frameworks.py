@@ -56,7 +56,8 @@ def allocate(like: object, shape: tuple[int, ...], dtype: str) -> Any:  # noqa: 
             kind = getattr(torch, _TORCH.get(dtype, dtype.removeprefix("torch.")))
             return torch.empty(shape, dtype=kind, device=like.device)  # type: ignore[attr-defined]
         case "cupy" if hasattr(like, "dtype"):
-            return _module("cupy").empty(shape, dtype=like.dtype)
+            # What has no name in NumPy, bfloat16, has the type of the array; packed weights of int8 are of another.
+            return _module("cupy").empty(shape, dtype="uint8" if dtype == "u8" else like.dtype)
         case _:
             raise ArgumentError(
                 f"out: expected an array to write to, as {type(like).__module__} makes none for others; "

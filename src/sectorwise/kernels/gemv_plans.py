@@ -27,6 +27,9 @@ _TENSOR_BATCH: Final = 3
 _MOST_DEPTH: Final = 1 << 30
 """Kernels count along the depth in 32 bits."""
 
+_MOST_STEP_BYTES: Final = VECTOR_BYTES << 31
+"""From row to row of W kernels for tensor cores count pieces of 16 bytes, in 32 bits and forwards."""
+
 _SHARE_X: Final = 16
 """With so many rows an SM, two of them share each load of x."""
 
@@ -118,6 +121,8 @@ def _is_aligned(product: Product) -> bool:
 def _fits_tensor_cores(product: Product) -> bool:
     """Whether 16 bytes of W and eight elements of x are always whole."""
     if product.x[1] != 1 or product.w[1] != 1 or not _is_aligned(product):
+        return False
+    if product.rows > 1 and not 0 <= product.w[0] * _item_bytes(product.weights) < _MOST_STEP_BYTES:
         return False
     return product.depth % (8 if product.weights == "u4" else VECTOR_BYTES // _item_bytes(product.weights)) == 0
 

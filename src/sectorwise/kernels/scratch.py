@@ -58,8 +58,10 @@ def find_scratch(driver: Driver, device: int, stream: int, size_bytes: int) -> i
     found = _of_streams.get(key)
     if found is None:
         with _lock:
-            found = _of_streams.setdefault(key, 0) or _make(driver, size_bytes)
-            _of_streams[key] = found
+            # Another thread may have made it meanwhile; what has no memory yet, or gets none, has no entry.
+            found = _of_streams.get(key)
+            if found is None:
+                found = _of_streams[key] = _make(driver, size_bytes)
     return found
 
 
