@@ -7,8 +7,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from tools.textbook.claim import ROOT
-from tools.textbook.memory_claims import COALESCING, RECORDS, SHARED
-from tools.textbook.tiling_claims import DEVICES, TILING
+from tools.textbook.coalescing_claims import COALESCING
+from tools.textbook.device_claims import DEVICES
+from tools.textbook.memory_claims import RECORDS, SHARED
+from tools.textbook.tiling_claims import TILING
 
 if TYPE_CHECKING:
     from tools.textbook.claim import Claim, Number

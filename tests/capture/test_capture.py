@@ -90,6 +90,14 @@ def test_json_of_a_script(tmp_path: Path) -> None:
     assert kernels["double"]["totals"]["global_load_sectors"] == 128
 
 
+def test_json_of_a_script_whose_launch_cannot_be_analysed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", "--format", "json", str(_write(tmp_path, SHORT.replace("= 1;", "= nothing;")))])
+    said = capsys.readouterr()
+    assert said.out == "{}\n"
+    assert said.err.startswith("fill was skipped: ")
+    assert "nothing" in said.err
+
+
 def test_a_script_that_raises(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script = _write(tmp_path, SHORT + "def fail():\n    raise KeyError('its own')\nfail()\n")
     with pytest.raises(SystemExit) as stop:

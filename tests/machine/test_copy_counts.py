@@ -11,6 +11,7 @@ import pytest
 
 from sectorwise.counting.request import Access, Operation, Space
 from sectorwise.machine.copy_forms import CopyForm, CopyOperation, Place, Shape
+from sectorwise.machine.copy_sums import CopyCounter, note_landings, unite_places
 from sectorwise.machine.execution import Certainty, ExecutionOptions
 from tests.machine.launching import run
 
@@ -170,3 +171,15 @@ def test_places_that_a_ring_fills() -> None:
     assert [last - first for first, last in places] == [1024, 1024, 1024]
     assert places[-1][1] - places[0][0] == 3072
     assert len({barrier for each in bulk for barrier in each.barriers}) == 3
+
+
+def test_no_place_where_copies_land_is_forgotten() -> None:
+    counter = CopyCounter()
+    kib = 1 << 10
+    for start in range(0, 96 * kib, 16):
+        note_landings(counter, [start, start + 128 * kib, start + 8], 16, [start % 64])
+    assert unite_places(counter.landings) == [(0, 96 * kib + 8), (128 * kib, 224 * kib)]
+    assert len(counter.landings) < 1 << 14
+    assert counter.barriers == {0, 16, 32, 48}
+    note_landings(counter, [250 * kib], 0, [8])
+    assert counter.barriers == {0, 16, 32, 48}

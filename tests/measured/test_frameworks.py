@@ -1,7 +1,7 @@
 """Every memory instruction of the Triton, Numba and CuPy examples, as they compile today, equals an H200's counters.
 
 `frameworks.json` has what Nsight Compute counted of the launches that the files in `examples` name: exported by
-`tools/export_launches.py`, recorded by `tools/record_truth.py`. Here they are compiled again.
+`tools/write_launches.py`, recorded by `tools/record_truth.py`. Here they are compiled again.
 
 The profiler itself counts the sectors of copies around L1 otherwise in each run if their operand predicate is P0 and
 blocks have several warps (docs/counting-rules.md, "Predicates of copies around L1"): those are not compared.

@@ -59,6 +59,11 @@ def run(
     ) as captured:
         raised = _run_script(script, arguments)
     write_text(_render(captured, form, output), output)
+    if form == "json":
+        # The document has what was analysed alone.
+        for launch in captured.launches:
+            if launch.because is not None:
+                click.echo(f"{launch.kernel} was skipped: {launch.because}", err=True)
     if isinstance(raised, CaptureError):
         raise raised
     if isinstance(raised, SystemExit):

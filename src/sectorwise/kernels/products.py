@@ -126,7 +126,7 @@ def gemv_int4(
 
     Scales are of x's type, [ceil(K / 128), N], one for each 128 weights of a row.
 
-    Plan, for one or two inputs on compute capability 9.0: a block an SM that stays. Each of its 8 or 16 warps has a
+    Plan, from compute capability 9.0 on, one or two inputs: a block an SM that stays. Each of its 8 or 16 warps has a
     part of the depth, keeps its part of x in registers and goes through all of the block's tiles of 16 rows. Copies of
     4 KiB that lie together, carried by no thread, have 128 KiB an SM on their way; where a block asks for all of its
     weights at once, 96 KiB at most, a block of the next launch has place beside it. x becomes integers of 30 bits
@@ -206,7 +206,7 @@ def matmul(a: object, b: object, out: object | None = None, *, stream: int | Non
     together: a byte from L2 is used in 128 operations, where the ridge is 113; four stages of 64 of the depth, 192 KiB
     in flight an SM; the next tile is fetched while the last one is stored. Tiles that fill no round of SMs are shared
     along the depth by all, where that is worth handing sums on through the L2. Fewer rows or columns: tiles of the
-    product or of the turned product, 64 to 192 x 16 to 256, blocks that share A or B, or the depth. Which, is what
+    product or of the turned product, 64 or 128 x 16 to 256, blocks that share A or B, or the depth. Which, is what
     takes least by the steps, bytes and rounds of each (`warpgroup_tiles`). Else, and where a line begins at no multiple
     of 16 bytes: 128 x 128 a block (64 x 128 where such are fewer than SMs), three stages by asynchronous copies of 16
     bytes, 16 sectors a request of 16 ideal; ldmatrix from pieces at swizzled columns, 4 wavefronts of 4 ideal;

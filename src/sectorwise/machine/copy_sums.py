@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Final
 from sectorwise.machine.taint import KNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-_MOST_LANDINGS: Final = 1024
-"""Places in shared memory that are told apart; more than a ring has stages."""
+_MOST_LANDINGS: Final = 1 << 14
+"""Places in shared memory that are told apart; of more, those that overlap or follow each other become one. So copies,
+which are aligned to 16 bytes, always find room: 228 KiB have half as many places with gaps between them."""
 
 _SUMS: Final = (
     "copies",
@@ -106,6 +107,20 @@ def scale_copies(counter: CopyCounter, of: int, run: int) -> CopyCounter:
 
 def note_landings(counter: CopyCounter, starts: Sequence[int], size_bytes: int, barriers: Sequence[int]) -> None:
     """Adds places in a block's own shared memory, and its barriers that are told of what comes there."""
-    if size_bytes and len(counter.landings) < _MOST_LANDINGS:
-        counter.landings.update((start, start + size_bytes) for start in starts)
-        counter.barriers.update(barriers)
+    if not size_bytes:
+        return
+    counter.landings.update((start, start + size_bytes) for start in starts)
+    counter.barriers.update(barriers)
+    if len(counter.landings) > _MOST_LANDINGS:
+        counter.landings = set(unite_places(counter.landings))
+
+
+def unite_places(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same bytes as places that neither overlap nor follow each other, in their order."""
+    united: list[tuple[int, int]] = []
+    for first, behind in sorted(places):
+        if united and first <= united[-1][1]:
+            united[-1] = united[-1][0], max(united[-1][1], behind)
+        else:
+            united.append((first, behind))
+    return united

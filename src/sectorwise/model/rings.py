@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.machine.copy_forms import CopyOperation
+from sectorwise.machine.copy_sums import unite_places
 from sectorwise.model.latency import describe_memory
 from sectorwise.model.waves import count_waves
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from sectorwise.binding import BoundLaunch
     from sectorwise.machine.execution import BulkCopies
@@ -50,7 +51,8 @@ class Ring:
 def find_ring(bound: BoundLaunch, bulk: Sequence[BulkCopies], occupancy: Occupancy) -> Ring | None:
     """The ring of a launch; None where it has no bulk loads, or not all is known of them."""
     loads = [each for each in bulk if each.form.operation is CopyOperation.LOAD and each.executed]
-    window_bytes = _unite(each for copies in loads for each in copies.landings)
+    places = unite_places(each for copies in loads for each in copies.landings)
+    window_bytes = sum(behind - first for first, behind in places)
     stages = len({each for copies in loads for each in copies.barriers})
     if not window_bytes or not stages or any(each.unknown_because is not None for each in loads):
         return None
@@ -84,12 +86,3 @@ def bound_ring(
     burst_ns = part * ring.stage_bytes * ring.blocks_per_sm * ring.sm_count / memory.ceiling_gbs
     rounds = ring.passes * bound.launch.blocks_total / (ring.blocks_per_sm * ring.sm_count)
     return rounds * (latency_ns + burst_ns) + warps_ns / ring.stages
-
-
-def _unite(places: Iterable[tuple[int, int]]) -> int:
-    """Bytes of all places together, each counted once."""
-    total = behind = 0
-    for first, last in sorted(places):
-        total += max(0, last - max(first, behind))
-        behind = max(behind, last)
-    return total
