@@ -157,7 +157,7 @@ def compare_costs(winner: Cost, loser: Cost) -> str:
         return f"{text.format(most)}; {held_up}"
     if loser.wavefronts and not winner.wavefronts:
         return f"{loser.wavefronts:,.0f} wavefronts of shared memory, the winner has none; {held_up}"
-    return f"{100 * (loser.time_ns / winner.time_ns - 1):.3g} % slower, {held_up}; its counts are the winner's"
+    return f"{100 * (loser.time_ns / winner.time_ns - 1):.3g} % slower, {held_up}; none of its counts is much higher"
 
 
 def _exceed(more: float, less: float) -> float:

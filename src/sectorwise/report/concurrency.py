@@ -143,8 +143,9 @@ def _write_ring(ring: RingUse) -> str:
     kept, needed = ring.in_flight_bytes_per_sm / 1000, ring.needed_bytes_per_sm / 1000
     mark = "!" if ring.passes > 1 and kept < needed else ""
     stages = "one stage" if ring.stages == 1 else f"{ring.stages} stages"
+    passes = "once" if ring.passes == 1 else f"{ring.passes:.3g} times over"
     return (
-        f"{mark}  bulk loads land in {stages}, {write_bytes(ring.window_bytes)} a block, {ring.passes:.3g} times over: "
+        f"{mark}  bulk loads land in {stages}, {write_bytes(ring.window_bytes)} a block, {passes}: "
         f"{kept:.3g} KB an SM in flight at most ({needed:.3g} KB fill DRAM)"
     )
 

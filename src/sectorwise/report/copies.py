@@ -75,12 +75,14 @@ def _write_row(copies: BulkCopyUse, number: int, page: Page, sure: str | None) -
     count = copies.executed if copies.copies is None else copies.copies
     requests = f"{count * number:,}"
     wide = min(max(len(requests) - 9, 0), 19)
+    size = _write_size(copies)
+    room = max(4, len(size) + 1)  # never against the number of instructions
     real, ideal = (
         None if each is None or not copies.copies or not copies.sectors else each / copies.copies
         for each in (copies.sectors, copies.sectors_ideal)
     )
     row = (
-        f"  {mark} {name_copies(copies):<{19 - wide}}{times:>4}{_write_size(copies):>4} {requests:>9}"
+        f"  {mark} {name_copies(copies):<{19 - wide}}{times:>{8 - room}}{size:>{room}} {requests:>9}"
         f"{write_ratio(real, absent=absent):>6}{write_ratio(ideal, absent=absent):>6}{'-':>7}{'-':>6}"
         f"{paint(page, role, f'{write_percent(efficiency, absent=absent):>6}')} {sure:<7}"
     )
