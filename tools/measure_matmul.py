@@ -27,10 +27,11 @@ from sectorwise.kernels.batches import list_batches
 from sectorwise.kernels.launching import count_multiprocessors, launch, open_library, read_capability
 from sectorwise.kernels.matmul_plans import plan_matmul
 from sectorwise.kernels.plan import SOURCES
+from sectorwise.kernels.torch_peers import capture_calls
 from sectorwise.verify.driver import describe_gpu
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from sectorwise.kernels.plan import KernelPlan
 
@@ -94,28 +95,6 @@ def plan_case(operands: tuple[Any, Any, Any]) -> tuple[KernelPlan, dict[str, int
     return plan, {array.name: array.operand.address for array in (batch.a, batch.b, batch.c)}
 
 
-def capture(calls: Sequence[Callable[[], object]]) -> Callable[[], float]:
-    """A function that replays a graph of calls, each of which ran before, and gives its microseconds."""
-    stream = torch.cuda.Stream()
-    with torch.cuda.stream(stream):
-        calls[0]()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for each in calls:
-            each()
-
-    def replay() -> float:
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        graph.replay()
-        end.record()
-        end.synchronize()
-        return float(begin.elapsed_time(end)) * 1e3
-
-    return replay
-
-
 def put(plan: KernelPlan, addresses: dict[str, int]) -> None:
     """Launch on PyTorch's current stream."""
     launch(plan, addresses, 0, torch.cuda.current_stream().cuda_stream)
@@ -131,11 +110,11 @@ def measure(case: Case) -> dict[str, object]:
     planned = [plan_case(each) for each in sets]
     multiply = torch.matmul if case.count == 1 else torch.bmm
     replays = {
-        "us": capture([lambda plan=plan, at=at: put(plan, at) for plan, at in planned] * rounds),
-        "alone_us": capture(
-            [lambda plan=plan, at=at: put(replace(plan, overlaps=False), at) for plan, at in planned] * rounds
+        "us": capture_calls(torch, [lambda plan=plan, at=at: put(plan, at) for plan, at in planned] * rounds),
+        "alone_us": capture_calls(
+            torch, [lambda plan=plan, at=at: put(replace(plan, overlaps=False), at) for plan, at in planned] * rounds
         ),
-        "peer_us": capture([lambda a=a, b=b: multiply(a, b) for a, b, _ in sets] * rounds),
+        "peer_us": capture_calls(torch, [lambda a=a, b=b: multiply(a, b) for a, b, _ in sets] * rounds),
     }
     taken: dict[str, list[float]] = {name: [] for name in replays}
     for number in range(WARM_UPS + REPLAYS):

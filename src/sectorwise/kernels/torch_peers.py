@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sectorwise.errors import DeviceRunError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from sectorwise.kernels.bench_cases import BenchCase
 
@@ -33,15 +33,23 @@ def capture_peer(case: BenchCase, copies: int, rounds: int = 1) -> Callable[[], 
     torch = find_torch()
     if torch is None:
         raise DeviceRunError("PyTorch is not installed, or sees no GPU")
-    calls = [_make_call(torch, case) for _ in range(copies)]
+    return capture_calls(torch, [_make_call(torch, case) for _ in range(copies)] * rounds)
+
+
+def capture_calls(torch: Any, calls: Sequence[Callable[[], object]]) -> Callable[[], float]:  # noqa: ANN401 - a module
+    """A function that replays a CUDA graph of calls, one after the other, and gives its microseconds.
+
+    Raises:
+        RuntimeError: as PyTorch raises it.
+    """
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):
-        for each in calls:
+        for each in dict.fromkeys(calls):
             each()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        for each in calls * rounds:
+        for each in calls:
             each()
 
     def replay() -> float:
