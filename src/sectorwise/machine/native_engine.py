@@ -169,7 +169,8 @@ def _run_classes(
 ) -> npt.NDArray[np.int64]:
     """Runs one block of each class that is worth it; gives the blocks that are left."""
     bound = tally.bound
-    translation, library = build_code(tally, plan, alike)
+    built = build_code(tally, plan, alike)
+    translation, library = built.translation, built.library
     counters, limit = open_counters(plan, translation), tally.options.step_limit
     session = open_session(bound, translation, library, open_buffers(tally, plan), counters, limit, plan.reach)
     classes = run_examples(session, bound, translation, alike, progress, tally.lengths)
@@ -189,9 +190,9 @@ def _run_left(
         work, grid = tally.options.sample_above, tally.bound.launch.grid
         sampled = sample_blocks(make_runner(crew), grid, left, work, tally.lengths, report)
         if sampled is not None:
-            enter_counted(tally, crew.translation, sampled.counted)
+            enter_counted(tally, crew.built.translation, sampled.counted)
             return sampled.sampling
-    enter_counted(tally, crew.translation, count_blocks(crew, left, report))
+    enter_counted(tally, crew.built.translation, count_blocks(crew, left, report))
     return None
 
 

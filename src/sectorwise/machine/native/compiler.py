@@ -18,7 +18,7 @@ _TUNING_ON_X86 = "+fast-gather"
 class Host:
     """The machine that the code is for: its triple, processor, features (`+avx2,...`), and the compiler's release.
 
-    `level` is that of optimisation: 0 for all but measurements (docs/performance.md, "A second tier").
+    `level` is that of optimisation with which code begins (`tiers` says when it is replaced by better).
     """
 
     triple: str
@@ -71,14 +71,22 @@ class Library:
 
 
 def build(text: str, host: Host, level: int) -> bytes:
-    """Machine code of a module at an optimisation level: 0 is for code that runs briefly, 2 for code that runs long."""
-    key = make_key(text, host.triple, host.processor, host.features, host.release, str(level))
-    stored = read_entry(_AREA, key)
+    """Machine code of a module at an optimisation level: 0 is for code that runs briefly, 1 for code that runs long."""
+    stored = find_built(text, host, level)
     if stored is not None:
         return stored
     code = compile_module(text, host, level)
-    write_entry(_AREA, key, code)
+    write_entry(_AREA, _key_of(text, host, level), code)
     return code
+
+
+def find_built(text: str, host: Host, level: int) -> bytes | None:
+    """Machine code of a module at a level, if it was made before."""
+    return read_entry(_AREA, _key_of(text, host, level))
+
+
+def _key_of(text: str, host: Host, level: int) -> str:
+    return make_key(text, host.triple, host.processor, host.features, host.release, str(level))
 
 
 def compile_module(text: str, host: Host, level: int) -> bytes:

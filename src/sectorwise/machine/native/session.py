@@ -117,6 +117,12 @@ def open_session(
     return session
 
 
+def change_code(session: Session, library: Library) -> None:
+    """Has the blocks that follow run on other code of the same module."""
+    session.function = _FUNCTION(library.address_of(ENTRY))
+    session.keep.append(library)
+
+
 def measure_session(bound: BoundLaunch, translation: Translation, allocations: int) -> int:
     """Bytes of memory that a session takes."""
     warps = -(-bound.launch.threads_per_block // LANES)
