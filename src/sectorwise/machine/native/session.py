@@ -33,6 +33,7 @@ from sectorwise.machine.native.sectors import SWEEPS
 from sectorwise.machine.native.tally import (
     SITES_A_REQUEST,
     add_forgotten,
+    add_together,
     join_rows,
     may_forget,
     record_log,
@@ -359,6 +360,7 @@ def collect(session: Session, times: int = 1) -> npt.NDArray[np.int64]:
         counter = session.counters[index]
         if may_forget(counter.access):
             _sweep(session, SITES_A_REQUEST * place, is_word=counter.access.space is Space.SHARED)
+        add_together(session.regions["sites"], SITES_A_REQUEST * place, counter, times)
         for number in range(SITES_A_REQUEST * place, SITES_A_REQUEST * (place + 1)):
             counter.met |= session.regions["sites"].get(number * SITE_BYTES + SITE["met"], "i")
             if session.regions["sites"].get(number * SITE_BYTES + SITE["touched"], "i"):
