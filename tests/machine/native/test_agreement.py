@@ -7,7 +7,6 @@ import pytest
 
 from sectorwise.binary.cubin import read_cubin
 from sectorwise.binding import bind
-from sectorwise.counting.request import Space
 from sectorwise.device import load_device
 from sectorwise.errors import StepLimitError
 from sectorwise.launch.config import BufferArgument, Contents, LaunchConfig

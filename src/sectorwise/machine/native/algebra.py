@@ -298,8 +298,14 @@ class LlvmAlgebra:
     def multiply_matrices(
         self, a: Sequence[Operand], b: Sequence[Operand], c: Sequence[Operand], form: MatrixForm
     ) -> Sequence[Operand]:
-        del a, b, c
-        raise UnsupportedError(f"matrix products of {form.a}")
+        emitter, writer = self.writer.emitter, self.writer
+        sizes = ".".join(str(len(words)) for words in (a, b, c))
+        name = f"product.{form.a}.{form.b}.{form.accumulator}.{int(form.saturates)}.{sizes}"
+        words = ", ".join(writer.typed(word, lanes=True) for word in (*a, *b, *c))
+        result = "{ " + ", ".join([VECTOR] * len(c)) + " }"
+        whole = emitter.pure(f"call {result} {emitter.require(name)}({words})")
+        parts = (emitter.pure(f"extractvalue {result} {whole}, {place}") for place in range(len(c)))
+        return [Operand(Kind.WORD, lanes=True, text=part) for part in parts]
 
     def float_less(self, a: Operand, b: Operand) -> Operand:
         return self._fold("float_less", a, b) or self.writer.compare("fcmp olt", a, b)

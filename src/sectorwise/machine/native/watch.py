@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from sectorwise.machine.likeness import SAME, Condition, Extent, Form, Likeness, Rule, relate, take_as_axis
+from sectorwise.machine.likeness import SAME, Condition, Extent, Form, Likeness, Rule, relate, spoil, take_as_axis
 from sectorwise.machine.native.alike import SpoiledError
 from sectorwise.machine.native.layout import CONTEXT
 from sectorwise.machine.native.values import BITS, LANES, Kind, Operand
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sectorwise.counting.request import Space
+    from sectorwise.machine.algebra import MatrixForm
     from sectorwise.machine.native.writer import Writer
 
 WATCH_BYTES = 16
@@ -161,6 +162,13 @@ class WatchedAlgebra:
     inner: Any
     watcher: Watcher
     mask: Callable[[], str] = lambda: "-1"
+
+    def multiply_matrices(
+        self, a: Sequence[Operand], b: Sequence[Operand], c: Sequence[Operand], form: MatrixForm
+    ) -> list[Operand]:
+        """The words of a product hang on all words of its matrices."""
+        likeness = spoil([likeness_of(word) for word in (*a, *b, *c)], 32)
+        return [replace(word, likeness=likeness) for word in self.inner.multiply_matrices(a, b, c, form)]
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Any operation of the algebra."""
