@@ -105,9 +105,7 @@ def test_integer_products_are_those_of_the_matrices() -> None:
     a, b = generator.integers(-128, 128, (16, 32)), generator.integers(0, 256, (32, 8))
     c = generator.integers(-1000, 1000, (16, 8))
     lanes = np.arange(32)
-    words_a = [
-        _pack(a[lanes // 4 + 8 * (word % 2), :], lanes % 4 * 4 + 16 * (word // 2)) for word in range(4)
-    ]
+    words_a = [_pack(a[lanes // 4 + 8 * (word % 2), :], lanes % 4 * 4 + 16 * (word // 2)) for word in range(4)]
     words_b = [_pack(b[:, lanes // 4].T, lanes % 4 * 4 + 16 * word) for word in range(2)]
     words_c = [c[lanes // 4 + 8 * (word // 2), lanes % 4 * 2 + word % 2].astype(np.uint32)[None] for word in range(4)]
     form = MatrixForm("S8", "U8", "S32")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Access
+    from sectorwise.machine.native.asides import Aside
     from sectorwise.machine.native.flow import Flow
     from sectorwise.machine.native.origins import Part, Reach
     from sectorwise.machine.native.relevance import Guard
@@ -149,6 +150,7 @@ class LikenessPort:
     """A port whose values are likenesses; `strides` are the blocks in a step along each axis.
 
     `splits` collects the tables by which blocks are told apart: what decides where lanes go, or how much is copied.
+    `asides` are branches that decide nothing that is counted, `gone` what runs on the ways of those that may differ.
     """
 
     bound: BoundLaunch
@@ -158,6 +160,8 @@ class LikenessPort:
     mutable: frozenset[Part]
     specials: dict[str, Likeness]
     marks: Mapping[int, Marks]
+    asides: Mapping[int, Aside] = field(default_factory=dict)
+    gone: set[int] = field(default_factory=set)
     splits: dict[Table, None] = field(default_factory=dict)
     found: dict[tuple[Table, int], tuple[Table, ...]] = field(default_factory=dict)
     guard: Guard | None = None
@@ -180,6 +184,11 @@ class LikenessPort:
     def write_slot(self, slot: int, likeness: Likeness) -> None:
         """Sets a slot's likeness where the instruction's guard holds."""
         holds = self.holds
+        if self.guard is not None and not holds.is_same and holds.table is None:
+            # Where it holds hangs on the block, and so does what the slot is, in all lanes.
+            likeness = _choose(holds, likeness, self.registers.read(slot, None), negated=self.guard[1])
+            self.registers.write(slot, likeness, None)
+            return
         if self.guard is not None and not holds.is_same and holds.table is not None and not likeness.spoiled:
             old = self.registers.read(slot, None)
             if old.form == likeness.form and not old.spoiled and (old.table is None or likeness.table is None):
@@ -199,10 +208,27 @@ class LikenessPort:
     def settle_step(self, step: Step) -> None:
         """The same for guards of accesses, and for all that branches and waits read."""
         if step.action is None:
-            for slot in self.marks[step.instruction.index].reads:
-                self.settle(self.registers.read(slot, None))
-        elif step.guard_slot is not None and (step.access is not None or self.holds.table is None):
+            if not self.goes_aside(step):
+                for slot in self.marks[step.instruction.index].reads:
+                    self.settle(self.registers.read(slot, None))
+        elif step.guard_slot is not None and step.access is not None:
             self.settle(self.holds)
+
+    def goes_aside(self, step: Step) -> bool:
+        """Whether a branch decides nothing that is counted, by something that differs between blocks otherwise."""
+        index = step.instruction.index
+        read = [self.registers.read(slot, None) for slot in self.marks[index].reads] if index in self.asides else []
+        return any(not each.is_same and each.table is None for each in read)
+
+    def go_aside(self, step: Step | None) -> Aside | None:
+        """From such a branch to where its ways meet: what they write may be anything then."""
+        if step is None or not self.goes_aside(step):
+            return None
+        aside = self.asides[step.instruction.index]
+        self.gone |= aside.inside
+        for slot in aside.writes:
+            self.registers.write(slot, Likeness(bits=_bits_of(slot), spoiled=AXES), None)
+        return aside
 
     def read_register(self, index: int, *, uniform: bool = False) -> Likeness:
         """Likeness of a register."""
@@ -336,7 +362,7 @@ def find_alike_registers(flow: Flow, relevant: frozenset[int], bound: BoundLaunc
     mutable: frozenset[Part] = frozenset().union(*(reach.stored(index) for index in relevant))
     specials = know_specials(bound)
     while any(strides):
-        port = LikenessPort(bound, Registers(), strides, reach, mutable, specials, flow.marks)
+        port = LikenessPort(bound, Registers(), strides, reach, mutable, specials, flow.marks, flow.asides)
         try:
             return Alike(port, _follow(flow, relevant, port))
         except SpoiledError as error:
@@ -361,7 +387,8 @@ def _follow(flow: Flow, relevant: frozenset[int], port: LikenessPort) -> dict[in
         port.registers = registers = Registers(dict(begins[start].slots))
         for step in flow.blocks[start].all_steps:
             _follow_step(port, step, relevant)
-        for successor in flow.leads[start]:
+        aside = port.go_aside(flow.blocks[start].terminator)
+        for successor in flow.leads[start] if aside is None else (aside.meeting,):
             if successor not in begins:
                 begins[successor] = Registers(dict(registers.slots))
                 waiting.append(successor)

@@ -10,7 +10,7 @@ import numpy as np
 from sectorwise.counting.request import Space
 from sectorwise.machine.likeness import find_alike
 from sectorwise.machine.memory import WINDOW_BYTES, stack_bytes
-from sectorwise.machine.native.session import collect, run_blocks
+from sectorwise.machine.native.session import collect, run_blocks, was_issued
 from sectorwise.machine.native.watch import NEVER_GREATEST, NEVER_LEAST, make_extent
 from sectorwise.machine.places import place_blocks
 from sectorwise.machine.tables import Table, read_numbers
@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 
 _TRIALS = 32
 """So many blocks are run as examples before it is asked whether that is worth it."""
+
+
+_WITNESSES = 8
+"""So many blocks at least stand for a class of which others may go where none of these does (`asides`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,7 @@ def run_examples(
     left: list[Blocks] = []
     done = examples = 0
     axes = {axis for watch in translation.watches for axis, _ in watch.form}
+    aside = [place for place, start in enumerate(translation.blocks) if start in alike.port.gone]
     for members in _split(bound.launch.grid, total, translation, alike):
         waiting = members
         while waiting.size:
@@ -76,6 +81,10 @@ def run_examples(
                 break
             columns = place_columns(bound.launch.grid, waiting, alike, axes)
             stop, taken = _run_example(session, bound, translation, int(waiting[0]), columns)
+            if aside:
+                # Whether others go there is not known: several stand for a class, and who goes there for itself.
+                most = 1 if any(was_issued(session, place) for place in aside) else -(-len(members) // _WITNESSES)
+                taken[np.flatnonzero(taken)[most:]] = False
             if stop:
                 return Classes(stop, issued, waiting)
             count = int(np.count_nonzero(taken))

@@ -52,7 +52,8 @@ def _take(writer: Writer, held: str, lanes: list[int]) -> str:
     """What other lanes hold: word l of the result is word `lanes[l]`; of a double as its bits."""
     places = "<" + ", ".join(f"i32 {lane}" for lane in lanes) + ">"
     moved = [
-        writer.emitter.pure(f"shufflevector {VECTOR} {word}, {VECTOR} poison, {VECTOR} {places}") for word in held.split()
+        writer.emitter.pure(f"shufflevector {VECTOR} {word}, {VECTOR} poison, {VECTOR} {places}")
+        for word in held.split()
     ]
     return moved[0] if len(moved) == 1 else _join(writer, moved[0], moved[1])
 

@@ -24,7 +24,9 @@ def part_lanes(emitter: Emitter, taken: str, offsets: str, known: Iterable[int])
     number = emitter.name()[2:]
     at = emitter.pure(f"getelementptr i8, ptr %warp, i64 {WARP['current']}")
     current = emitter.result(f"load i32, ptr {at}")
-    emitter.effect(f"call void {emitter.require('remove')}(ptr %warp, i64 {emitter.pure(f'zext i32 {current} to i64')})")
+    emitter.effect(
+        f"call void {emitter.require('remove')}(ptr %warp, i64 {emitter.pure(f'zext i32 {current} to i64')})"
+    )
     emitter.effect(f"br label %before{number}")
     emitter.label(f"before{number}")
     emitter.effect(f"br label %part{number}")

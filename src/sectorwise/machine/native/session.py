@@ -348,6 +348,11 @@ def _sweep(session: Session, number: int, *, is_word: bool) -> None:
         sweep(session.regions["sites"].address + number * SITE_BYTES)
 
 
+def was_issued(session: Session, place: int) -> bool:
+    """Whether a basic block, by its place among all, has run since counts were collected."""
+    return bool(session.regions["issued"].get(16 * place, "q"))
+
+
 def collect(session: Session, times: int = 1) -> npt.NDArray[np.int64]:
     """Counts all that is logged or remembered, `times` over, and forgets it.
 

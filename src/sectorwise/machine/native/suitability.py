@@ -123,16 +123,21 @@ def _follow(flow: Flow, reach: Reach, source: Source, doubtful: set[Part]) -> se
     waiting = list(flow.blocks)
     while waiting:
         start = waiting.pop()
-        doubts = dict(begins[start])
+        doubts, leads = dict(begins[start]), flow.leads[start]
         for step in steps_of(flow.blocks[start]):
             index = step.instruction.index
             loads_doubt = not doubtful.isdisjoint(reach.loaded(index))
             decides, stores_doubt = _follow_step(step, (flow.marks[index], source), doubts, loads_doubt=loads_doubt)
-            if decides:
+            aside = flow.asides.get(index)
+            if decides and aside is not None:
+                # Which way is gone shows in what is written on it, and in nothing else.
+                leads = (aside.meeting,)
+                _write(set(aside.writes), None, doubts, doubt=True)
+            elif decides:
                 decisions.add(index)
             if stores_doubt:
                 doubtful |= reach.stored(index)
-        waiting.extend(successor for successor in flow.leads[start] if _join(begins[successor], doubts))
+        waiting.extend(successor for successor in leads if _join(begins[successor], doubts))
     return decisions
 
 
