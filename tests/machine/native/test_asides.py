@@ -21,6 +21,8 @@ from tests.machine.launching import compile_kernels
 from tests.machine.native.agreement import list_differences
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from sectorwise.binding import BoundLaunch
 
 SOURCE = r"""
@@ -59,7 +61,7 @@ extern "C" __global__ void placed(const float* __restrict__ in, float* __restric
 """
 
 
-def _bind(launch: str, values: np.ndarray | None = None) -> BoundLaunch:
+def _bind(launch: str, values: npt.NDArray[np.float32] | None = None) -> BoundLaunch:
     config = parse_launch(launch)
     if values is not None:
         given = BufferArgument("f32", values.size, Contents("array", array=values))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -20,6 +21,9 @@ from sectorwise.machine.native.values import Kind, Operand
 from sectorwise.machine.native.writer import VECTOR, Writer
 from tests.machine.launching import compile_kernels
 from tests.machine.native.agreement import list_differences
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 FORMS = {
     (MatrixForm("F16", "F16", "F32"), (4, 2, 4)),
@@ -42,8 +46,10 @@ FORMS = {
 """Formats, and words of A, B and C."""
 
 EDGES = np.array(
-    [0, 0x80000000, 0x3F800000, 0x7F800000, 0xFF800000, 0x7FC00123, 0x7F800001, 1, 0x80000001, 0x7F7FFFFF]
-    + [0x7FFFFFFF, 0x80008000, 0x7C00FC00, 0x7E01FE55, 0x7BFF7BFF, 0x00010001, 0x3C003C00, 0x7F7F8080, 0xFFFFFFFF],
+    [
+        *(0, 0x80000000, 0x3F800000, 0x7F800000, 0xFF800000, 0x7FC00123, 0x7F800001, 1, 0x80000001, 0x7F7FFFFF),
+        *(0x7FFFFFFF, 0x80008000, 0x7C00FC00, 0x7E01FE55, 0x7BFF7BFF, 0x00010001, 0x3C003C00, 0x7F7F8080, 0xFFFFFFFF),
+    ],
     np.uint32,
 )
 
@@ -115,10 +121,11 @@ def test_integer_products_are_those_of_the_matrices() -> None:
         np.testing.assert_array_equal(found[word], product[lanes // 4 + 8 * (word // 2), lanes % 4 * 2 + word % 2])
 
 
-def _pack(rows: np.ndarray, starts: np.ndarray) -> np.ndarray:
+def _pack(rows: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]) -> npt.NDArray[np.uint32]:
     """Four bytes of each lane's row [32, depth] from a place on, as a word [1, 32]."""
     parts = [rows[np.arange(32), starts + k] & 0xFF for k in range(4)]
-    return sum(part.astype(np.uint32) << np.uint32(8 * k) for k, part in enumerate(parts))[None]
+    octets = np.stack(parts, axis=1).astype(np.uint8)
+    return octets.view(np.uint32).reshape(1, 32)
 
 
 SOURCE = r"""

@@ -14,6 +14,7 @@ from sectorwise.launch.notation import parse_launch
 from sectorwise.machine import numpy_engine
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.machine.native import compiler, plan, threads, tiers
+from sectorwise.machine.native.session import change_code
 from sectorwise.machine.native.tiers import Recipe, Tier, expect_seconds, find_better, is_worth_it
 from sectorwise.machine.native_engine import execute_native
 from tests.machine.launching import compile_kernels
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from sectorwise.beside import Begun
     from sectorwise.binding import BoundLaunch
     from sectorwise.machine.native.compiler import Host, Library
+    from sectorwise.machine.native.session import Session
 
 SOURCE = r"""
 extern "C" __global__ void rounds(int* out, const int* in, int* total) {
@@ -88,10 +90,12 @@ def test_a_run_that_goes_on_with_better_code_is_the_same(
     launch: str, eager: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changed: list[Library] = []
-    change_code = threads.change_code
-    monkeypatch.setattr(
-        threads, "change_code", lambda session, library: (changed.append(library), change_code(session, library))
-    )
+
+    def note(session: Session, library: Library) -> None:
+        changed.append(library)
+        change_code(session, library)
+
+    monkeypatch.setattr(threads, "change_code", note)
     assert list_differences(_bind(launch), ExecutionOptions(sample_above=None), assumes=True) == []
     # With all values, for what is left in buffers, it is another module, which begins anew.
     first, second = [text for text, level in eager if level == 0], [text for text, level in eager if level == 1]

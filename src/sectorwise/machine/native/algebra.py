@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.native import floats
-from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.values import (
     BITS,
     FLOATS,
@@ -35,8 +34,7 @@ if TYPE_CHECKING:
 KINDS = {Float.F16: Kind.HALF, Float.BF16: Kind.SINGLE, Float.F32: Kind.SINGLE, Float.F64: Kind.DOUBLE}
 
 
-@dataclass(slots=True)
-class LlvmAlgebra:
+class LlvmAlgebra(Struct):
     """`Algebra` that writes operations; what is known already is computed by NumPy, so both engines agree on it."""
 
     writer: Writer
@@ -103,8 +101,8 @@ class LlvmAlgebra:
     def _spread(self, a: Operand) -> Operand:
         """A constant, in all lanes."""
         if a.constant is None:
-            text = self.writer.text(a, lanes=True)
-            return Operand(a.kind, lanes=True, text=text, booleans=a.kind is Kind.PREDICATE)
+            booleans = a.kind is Kind.PREDICATE
+            return Operand(a.kind, lanes=True, text=self.writer.text(a, lanes=True), booleans=booleans)
         return make_constant(np.broadcast_to(a.constant, (1, LANES)))
 
     def _logical(self, operation: str, name: str, a: Operand, b: Operand) -> Operand:
@@ -298,11 +296,9 @@ class LlvmAlgebra:
     def multiply_matrices(
         self, a: Sequence[Operand], b: Sequence[Operand], c: Sequence[Operand], form: MatrixForm
     ) -> Sequence[Operand]:
-        emitter, writer = self.writer.emitter, self.writer
-        sizes = ".".join(str(len(words)) for words in (a, b, c))
-        name = f"product.{form.a}.{form.b}.{form.accumulator}.{int(form.saturates)}.{sizes}"
-        words = ", ".join(writer.typed(word, lanes=True) for word in (*a, *b, *c))
-        result = "{ " + ", ".join([VECTOR] * len(c)) + " }"
+        emitter, result = self.writer.emitter, "{ " + ", ".join([VECTOR] * len(c)) + " }"
+        words = ", ".join(self.writer.typed(word, lanes=True) for word in (*a, *b, *c))
+        name = f"product.{form.a}.{form.b}.{form.accumulator}.{form.saturates:d}.{len(a)}.{len(b)}.{len(c)}"
         whole = emitter.pure(f"call {result} {emitter.require(name)}({words})")
         parts = (emitter.pure(f"extractvalue {result} {whole}, {place}") for place in range(len(c)))
         return [Operand(Kind.WORD, lanes=True, text=part) for part in parts]

@@ -5,15 +5,18 @@ The definitions of the instructions are run on likenesses instead of values, alo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
-from sectorwise.machine.likeness import ALL_AXES, SAME, Likeness, relate, spoil, take_along_one_axis, take_as_axis
+from sectorwise.machine.likeness import ALL_AXES, SAME, Likeness, relate, spoil, take_as_axis
 from sectorwise.machine.native.flow import sees_others
 from sectorwise.machine.native.lookups import know_specials, look_up
 from sectorwise.machine.native.relevance import guard_of
+from sectorwise.machine.native.slots import PREDICATE_LIKENESS, Registers, bits_of, choose
 from sectorwise.machine.native.trace import BLOCK_SPECIALS
 from sectorwise.machine.registers import PREDICATE, UNIFORM, UNIFORM_PREDICATE
 from sectorwise.machine.tables import combine
@@ -35,7 +38,6 @@ Strides = tuple[int, int, int]
 """Blocks in a step along each axis of the grid, 0 where none is made."""
 
 AXES = ALL_AXES
-_PREDICATE = Likeness(bits=1)
 
 STRIDES = (1, 32, 64, 256, 1024, 4096)
 """Blocks in a step, tried in turn: indices are taken apart by powers of two."""
@@ -51,78 +53,6 @@ class SpoiledError(Exception):
         """Names the axes to blame."""
         super().__init__(axes)
         self.axes = axes
-
-
-@dataclass(slots=True)
-class Registers:
-    """Likenesses of slots; a slot that was written under a guard is as said where that guard holds, and there alone."""
-
-    slots: dict[int, tuple[Likeness, Guard | None]] = field(default_factory=dict)
-
-    def read(self, slot: int, guard: Guard | None) -> Likeness:
-        """The likeness of a slot, as an instruction under a guard sees it."""
-        found = self.slots.get(slot)
-        if found is None:
-            return Likeness(bits=_bits_of(slot))
-        likeness, valid = found
-        if valid is None or valid == guard:
-            return likeness
-        return Likeness(bits=likeness.bits, spoiled=AXES)
-
-    def write(self, slot: int, likeness: Likeness, guard: Guard | None, holds: Likeness = _PREDICATE) -> None:
-        """Sets a slot where a guard holds; `holds` is the likeness of its predicate."""
-        valid = guard
-        if guard is not None:
-            old = self.read(slot, None)
-            both = _choose(holds, likeness, old, negated=guard[1])
-            if both.table is not None or not both.spoiled:
-                likeness, valid = both, None
-        self.slots[slot] = likeness, valid
-        # Behind a change of its predicate, a guard says nothing of what it let through.
-        for other, (value, condition) in list(self.slots.items()):
-            if condition is not None and condition[0] == slot:
-                self.slots[other] = Likeness(bits=value.bits, spoiled=AXES), None
-
-    def join(self, other: Registers) -> bool:
-        """Adds what another way brings to a place; says whether that changed anything."""
-        changed = False
-        for slot in self.slots.keys() | other.slots.keys():
-            mine = self.slots.get(slot, (Likeness(bits=_bits_of(slot)), None))
-            both = _join(mine, other.slots.get(slot, (Likeness(bits=_bits_of(slot)), None)))
-            if both != mine:
-                self.slots[slot] = both
-                changed = True
-        return changed
-
-
-def _join(a: tuple[Likeness, Guard | None], b: tuple[Likeness, Guard | None]) -> tuple[Likeness, Guard | None]:
-    if a == b:
-        return a
-    first, second = a[0], b[0]
-    table = first.table if first.table == second.table else None
-    if a[1] != b[1]:
-        return Likeness(bits=first.bits, spoiled=AXES), None
-    if table is None:
-        # What begins as a number of a table may go on by steps that are the same: what is left of a block's rounds.
-        first, second = take_along_one_axis(first, second)
-    known = first.known if first.known == second.known else None
-    if first.form == second.form:
-        return Likeness(first.form, first.bits, known, first.spoiled | second.spoiled, table), a[1]
-    return spoil([first, second], first.bits, table), a[1]
-
-
-def _choose(holds: Likeness, new: Likeness, old: Likeness, *, negated: bool) -> Likeness:
-    """What is new where a predicate holds (or does not, if negated), else what is old."""
-    values = [holds, old, new] if negated else [holds, new, old]
-    table = relate("select", values, {})[0].table
-    if holds.is_same and (old.form, old.spoiled) == (new.form, new.spoiled) and not new.spoiled:
-        known = new.known if new.known == old.known else None
-        return Likeness(new.form, new.bits, known, table=table)
-    return spoil([new, old, Likeness(bits=1, spoiled=holds.axes)], new.bits, table)
-
-
-def _bits_of(slot: int) -> int:
-    return 1 if PREDICATE <= slot < UNIFORM_PREDICATE + 8 else 32
 
 
 class LikenessAlgebra:
@@ -145,8 +75,7 @@ class LikenessAlgebra:
                 return lambda *values, **options: relate(name, values, options)[0]
 
 
-@dataclass(slots=True)
-class LikenessPort:
+class LikenessPort(Struct):
     """A port whose values are likenesses; `strides` are the blocks in a step along each axis.
 
     `splits` collects the tables by which blocks are told apart: what decides where lanes go, or how much is copied.
@@ -165,7 +94,7 @@ class LikenessPort:
     splits: dict[Table, None] = field(default_factory=dict)
     found: dict[tuple[Table, int], tuple[Table, ...]] = field(default_factory=dict)
     guard: Guard | None = None
-    holds: Likeness = _PREDICATE
+    holds: Likeness = PREDICATE_LIKENESS
     sees_others: bool = False
     loads_mutable: bool = False
     writes: bool = True
@@ -175,7 +104,7 @@ class LikenessPort:
         """The instruction that reads and writes from now on."""
         self.guard, self.sees_others = guard_of(step), sees_others(step)
         self.loads_mutable = not self.mutable.isdisjoint(self.reach.loaded(step.instruction.index))
-        self.holds = _PREDICATE if self.guard is None else self.registers.read(self.guard[0], None)
+        self.holds = PREDICATE_LIKENESS if self.guard is None else self.registers.read(self.guard[0], None)
 
     def read_slot(self, slot: int) -> Likeness:
         """Likeness of a slot; where other lanes are seen, the instruction's guard says nothing of theirs."""
@@ -186,7 +115,7 @@ class LikenessPort:
         holds = self.holds
         if self.guard is not None and not holds.is_same and holds.table is None:
             # Where it holds hangs on the block, and so does what the slot is, in all lanes.
-            likeness = _choose(holds, likeness, self.registers.read(slot, None), negated=self.guard[1])
+            likeness = choose(holds, likeness, self.registers.read(slot, None), negated=self.guard[1])
             self.registers.write(slot, likeness, None)
             return
         if self.guard is not None and not holds.is_same and holds.table is not None and not likeness.spoiled:
@@ -194,7 +123,7 @@ class LikenessPort:
             if old.form == likeness.form and not old.spoiled and (old.table is None or likeness.table is None):
                 # Neither a form nor a table would be left: blocks are told apart by the predicate instead.
                 self.settle(holds)
-                holds = _PREDICATE
+                holds = PREDICATE_LIKENESS
         self.registers.write(slot, likeness, self.guard, holds)
 
     def settle(self, likeness: Likeness) -> None:
@@ -227,7 +156,7 @@ class LikenessPort:
         aside = self.asides[step.instruction.index]
         self.gone |= aside.inside
         for slot in aside.writes:
-            self.registers.write(slot, Likeness(bits=_bits_of(slot), spoiled=AXES), None)
+            self.registers.write(slot, Likeness(bits=bits_of(slot), spoiled=AXES), None)
         return aside
 
     def read_register(self, index: int, *, uniform: bool = False) -> Likeness:
@@ -239,7 +168,7 @@ class LikenessPort:
     def read_predicate(self, index: int, *, uniform: bool = False) -> Likeness:
         """Likeness of a predicate."""
         if index == TRUE_PREDICATE:
-            return _PREDICATE
+            return PREDICATE_LIKENESS
         return self.read_slot(index + (UNIFORM_PREDICATE if uniform else PREDICATE))
 
     def write_register(self, index: int, value: Likeness, *, uniform: bool = False) -> None:
@@ -271,7 +200,7 @@ class LikenessPort:
 
     def active(self) -> Likeness:
         """Lanes go the same ways in blocks that are alike."""
-        return _PREDICATE
+        return PREDICATE_LIKENESS
 
     def mark_inexact(self) -> None:
         """What is inexact is so in all blocks."""
@@ -343,8 +272,7 @@ def decide(likeness: Likeness) -> None:
         raise SpoiledError(likeness.spoiled)
 
 
-@dataclass(frozen=True, slots=True)
-class Alike:
+class Alike(Struct, frozen=True):
     """What blocks have in common: registers where each basic block begins, and the port that found them.
 
     Blocks are compared that lie whole steps of the port's `strides` apart along each axis (0: at the same place), and

@@ -7,8 +7,9 @@ what follows is issued by the same lanes whichever way they went, though not wit
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sectorwise.binary.flow import build_flow
 from sectorwise.binary.ir import ConvergenceBarrier
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 _MOVES_LANES = frozenset({"BREAK", "BMOV", "WARPSYNC", "ENDCOLLECTIVE", "YIELD", "NANOSLEEP"})
 
 
-@dataclass(frozen=True, slots=True)
-class Aside:
+class Aside(Struct, frozen=True):
     """A branch that decides nothing that is counted: instructions `inside` run on one of its ways alone.
 
     The ways meet at instruction `meeting`; what those inside write, `writes`, hangs on which way was gone.
@@ -62,7 +62,7 @@ def find_asides(kernel: Kernel, blocks: Mapping[int, BasicBlock], marks: Mapping
 
 
 def _find_barrier(kernel: Kernel, before: range, meeting: int) -> int | None:
-    """The barrier register at which lanes wait at `meeting`, if it is set where they all are, last before the branch."""
+    """The barrier register at which lanes wait at `meeting`, if it is set where they all are, before the branch."""
     last = kernel.instructions[meeting]
     if last.opcode != "BSYNC" or last.guard is not None:
         return None

@@ -1,4 +1,4 @@
-"""Turns atomics, async copies and matrix accesses into routines over the context's rows."""
+"""Turns atomics, async copies, matrix accesses and products into routines over the context's rows."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sectorwise.machine.native.layout import (
     STORED,
     WORD_ROW,
 )
+from sectorwise.machine.native.matrices import write_product_routine
 from sectorwise.machine.native.memory import ARGUMENTS, WINDOW_BYTES
 from sectorwise.machine.native.moves import GATHER, LONGS, POINTERS, SCATTER, VECTOR
 from sectorwise.machine.native.requests import booleans, first_of, spread
@@ -51,6 +52,8 @@ def write_exchange_routine(name: str) -> str:
             return _write_winners(name, int(width)).text()
         case ["copy" | "copy_touch", width]:
             return _write_copy(name, int(width)).text()
+        case ["product", *_]:
+            return write_product_routine(name)
         case ["matrix", operation, matrices]:
             return _write_matrix(name, operation, int(matrices)).text()
         case _:

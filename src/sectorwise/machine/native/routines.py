@@ -7,7 +7,6 @@ import re
 from sectorwise.machine.algebra import Rounding
 from sectorwise.machine.native.exchanges import write_exchange_routine
 from sectorwise.machine.native.groups import write_group_routine
-from sectorwise.machine.native.matrices import write_product_routine
 from sectorwise.machine.native.memory import write_memory_routine
 from sectorwise.machine.native.moves import GATHER, LONGS, POINTERS, VECTOR
 from sectorwise.machine.native.requests import write_request_routine
@@ -103,7 +102,7 @@ def _routine(name: str) -> str:
         ]:
             return (write_sector_routine if family == "sectors" else write_request_routine)(name)
         case [
-            "resolve" | "place" | "fold" | "leaders" | "winners" | "copy" | "copy_touch" | "matrix",
+            "resolve" | "place" | "fold" | "leaders" | "winners" | "copy" | "copy_touch" | "matrix" | "product",
             *_,
         ] | ["touch", "whole", _]:
             return write_exchange_routine(name)
@@ -112,8 +111,6 @@ def _routine(name: str) -> str:
             *_,
         ] | ["give_up" | "miss"]:
             return write_memory_routine(name)
-        case ["product", *_]:
-            return write_product_routine(name)
         case ["run" | "clear"]:
             return ""
         case _:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sectorwise.counting.request import Operation, Space
 from sectorwise.launch.contents import is_assumed
@@ -29,8 +30,7 @@ _FLOATS = ("F16", "F32", "F64", "BF16")
 _ORDERED_LOADS = frozenset({"STRONG", "VOLATILE"})
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """One sort of doubt: what makes results doubtful, what makes memory so, and its parts that are from the start."""
 
     results: Callable[[Marks], bool]
@@ -188,10 +188,11 @@ def _write(writes: set[int], guard: Guard | None, doubts: Doubts, *, doubt: bool
         doubts[slot] = frozenset(each for each in clean if each[0] not in writes)
 
 
-def find_racing(flow: Flow, reach: Reach, relevant: frozenset[int] | None) -> frozenset[int]:
+def find_racing(flow: Flow, reach: Reach, relevant: frozenset[int] | None, blocks: int) -> frozenset[int]:
     """Accesses by which values that matter depend on the order of a block's warps within a loop.
 
-    Outside of loops, and for updates that commute, all warps of a block in turn are the reference engine's order.
+    Outside of loops, and for updates that commute, all warps of a block in turn are the reference engine's order. Where
+    `blocks` are several, these accesses must be to shared memory.
 
     Raises:
         UnsupportedError: they depend on the order of blocks too.
@@ -205,7 +206,8 @@ def find_racing(flow: Flow, reach: Reach, relevant: frozenset[int] | None) -> fr
                 parts = reach.loaded(index) | reach.stored(index)
                 is_update = step.access.operation is not Operation.LOAD
                 # A generic update that goes elsewhere than to shared memory ends the run.
-                if Space.SHARED not in parts or not (is_update or parts == {Space.SHARED}):
+                is_inside = Space.SHARED in parts and (is_update or parts == {Space.SHARED})
+                if blocks > 1 and not is_inside:
                     raise UnsupportedError(f"{step.instruction.text} in a loop depends on the order of warps")
                 found.add(index)
     return frozenset(found)

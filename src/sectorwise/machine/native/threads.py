@@ -6,10 +6,10 @@ import os
 import threading
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.machine.native.session import change_code, run_blocks
 from sectorwise.machine.native.tiers import Tier, find_better
@@ -31,8 +31,7 @@ _LONG_SECONDS = 0.1
 """Where blocks take longer, fewer run at once: between them it is asked how to go on."""
 
 
-@dataclass(slots=True)
-class _Share:
+class _Share(Struct):
     """What one thread runs, where its lengths go, how far it is, and why it stopped (0: it has not).
 
     `seconds` of a processor have gone into it.
@@ -47,8 +46,7 @@ class _Share:
     is_better: bool = False
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     """What the shares of a run have in common: better code for it, and whether to end: one of them has stopped."""
 
     shares: list[_Share]

@@ -6,8 +6,9 @@ Both are made of one text, so what one leaves in memory between two blocks the o
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from sectorwise.beside import begin
 from sectorwise.machine.native.compiler import build, load
@@ -34,8 +35,7 @@ _MARGIN = 1.6
 """It has to save so many times what compiling it takes: both are guesses."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+class Recipe(Struct, frozen=True):
     """What better code is made of: the module, for whom, what it exports; `seconds` of a processor may go into it."""
 
     text: str
@@ -44,8 +44,7 @@ class Recipe:
     seconds: float
 
 
-@dataclass(slots=True)
-class Tier:
+class Tier(Struct):
     """Better code for one run of `blocks` blocks; `stack` waits at its end for what compiles then."""
 
     recipe: Recipe
