@@ -14,15 +14,17 @@ from msgspec import Struct
 from sectorwise.binary.flow import build_flow
 from sectorwise.binary.ir import ConvergenceBarrier
 from sectorwise.machine.divisions import names_rounding
-from sectorwise.machine.regions import find_region
+from sectorwise.machine.regions import find_region, reach_blocks
 from sectorwise.machine.registers import BARRIER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from sectorwise.binary.flow import Flow
     from sectorwise.binary.ir import Instruction, Kernel
     from sectorwise.machine.native.trace import Marks
     from sectorwise.machine.program import BasicBlock
+    from sectorwise.machine.regions import Region
 
 _MOVES_LANES = frozenset({"BREAK", "BMOV", "WARPSYNC", "ENDCOLLECTIVE", "YIELD", "NANOSLEEP"})
 
@@ -40,7 +42,8 @@ class Aside(Struct, frozen=True):
 
 def find_asides(kernel: Kernel, blocks: Mapping[int, BasicBlock], marks: Mapping[int, Marks]) -> dict[int, Aside]:
     """The asides of a kernel, by the index of the branch; `marks` are of all instructions that can be reached."""
-    if not any(names_rounding(name) for name in kernel.functions):
+    offsets = {offset for name, offset in kernel.functions.items() if names_rounding(name)}
+    if not offsets:
         return {}
     flow = build_flow(kernel.instructions)
     found = {}
@@ -48,14 +51,13 @@ def find_asides(kernel: Kernel, blocks: Mapping[int, BasicBlock], marks: Mapping
         if block.terminator is None or block.terminator.instruction.opcode != "BRA":
             continue
         index = block.terminator.instruction.index
-        region = find_region(kernel, flow, index)
         meeting = flow.post_dominators[flow.block_of[index]]
-        if region is None or region.accesses or meeting is None:
+        place = -1 if meeting is None else flow.blocks[meeting].first
+        barrier = _find_barrier(kernel, range(start, index), place) if place in blocks else None
+        if meeting is None or barrier is None or not _calls_only(kernel, flow, index, offsets):
             continue
-        place = flow.blocks[meeting].first
-        inside = [kernel.instructions[each] for each in sorted(region.inside)]
-        barrier = _find_barrier(kernel, range(start, index), place)
-        if barrier is not None and place in blocks and _calls_rounding(kernel, inside) and _stays(inside, barrier):
+        region = find_region(kernel, flow, index)
+        if region is not None and not region.accesses and _stays(kernel, region, barrier):
             writes = {slot for each in region.inside & marks.keys() for slot in marks[each].writes}
             found[index] = Aside(place, region.inside, frozenset(writes))
     return found
@@ -76,13 +78,17 @@ def _barrier_of(instruction: Instruction) -> int | None:
     return next((BARRIER + each.index for each in instruction.operands if isinstance(each, ConvergenceBarrier)), None)
 
 
-def _calls_rounding(kernel: Kernel, inside: list[Instruction]) -> bool:
-    """Whether there is a call, and no other than of such functions: whatever else runs there is part of them."""
-    offsets = {offset for name, offset in kernel.functions.items() if names_rounding(name)}
-    called = [getattr(each.operands[-1], "offset", None) for each in inside if each.opcode == "CALL"]
+def _calls_only(kernel: Kernel, flow: Flow, index: int, offsets: set[int]) -> bool:
+    """Whether there are calls before the ways of a branch meet, and none but of functions at these offsets."""
+    block = flow.block_of[index]
+    meeting = flow.post_dominators[block]
+    between = reach_blocks(flow, flow.blocks[block].successors, -1 if meeting is None else meeting)
+    lasts = [kernel.instructions[flow.blocks[each].end - 1] for each in between]
+    called = [getattr(each.operands[-1], "offset", None) for each in lasts if each.opcode == "CALL"]
     return bool(called) and offsets.issuperset(called)
 
 
-def _stays(inside: list[Instruction], barrier: int) -> bool:
+def _stays(kernel: Kernel, region: Region, barrier: int) -> bool:
     """Whether lanes leave neither the region nor their barrier other than by its end."""
+    inside = [kernel.instructions[index] for index in region.inside]
     return not any(each.opcode in _MOVES_LANES or _barrier_of(each) == barrier for each in inside)
