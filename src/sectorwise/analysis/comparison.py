@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 SCHEMA: Final = "sectorwise.comparison/1"
 WRONG_ACCESSES: Final = "lanes with a wrong access"
 """The name of the number that must not grow: what is wrong is not faster."""
+HANGS: Final = "hangs"
+"""The name of the word that must not be `yes` or `may` after: what does not end is not faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,10 +238,16 @@ def _weigh_line(line: LineChange) -> tuple[float, float]:
 
 
 def _compare_words(old: KernelAnalysis, new: KernelAnalysis) -> Iterator[WordChange]:
+    yield WordChange(HANGS, _judge_end(old), _judge_end(new))
     yield WordChange("time bound by", *(None if each.time is None else each.time.bound for each in (old, new)))
     yield WordChange("roofline bound", old.roofline.bound, new.roofline.bound)
     yield WordChange("occupancy limited by", str(old.occupancy.limiter), str(new.occupancy.limiter))
     yield WordChange("above the ridge", _find_ridge(old), _find_ridge(new))
+
+
+def _judge_end(kernel: KernelAnalysis) -> str:
+    """Whether the launch hangs: `yes`, `may` where that is not certain, `no`."""
+    return "no" if not kernel.hangs else "yes" if any(hang.is_certain for hang in kernel.hangs) else "may"
 
 
 def _find_ridge(kernel: KernelAnalysis) -> str | None:

@@ -14,7 +14,7 @@ from sectorwise.findings import show
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sectorwise.analysis.instructions import BulkCopyUse, InstructionUse, Output, PatternUse, RingUse
+    from sectorwise.analysis.instructions import BulkCopyUse, HangReport, InstructionUse, Output, PatternUse, RingUse
     from sectorwise.binary.ir import Location
     from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Operation, Space
@@ -367,6 +367,7 @@ class KernelAnalysis:
     limitations: tuple[LimitationReport, ...]
     copies: tuple[BulkCopyUse, ...] = ()
     copy_ring: RingUse | None = None
+    hangs: tuple[HangReport, ...] = ()
     instructions: tuple[InstructionUse, ...] = field(default=(), compare=False, repr=False, metadata=_KEPT_HERE)
     outputs: tuple[Output, ...] | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
     bound: BoundLaunch | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)

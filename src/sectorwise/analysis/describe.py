@@ -24,7 +24,7 @@ from sectorwise.analysis.describe_pace import (
     describe_traffic,
     describe_waves,
 )
-from sectorwise.analysis.instructions import InstructionUse, Output, PatternUse
+from sectorwise.analysis.instructions import HangReport, InstructionUse, Output, PatternUse
 from sectorwise.binary.ir import Location
 from sectorwise.counting.request import Operation, Space
 from sectorwise.launch.dtypes import ELEMENT_TYPES
@@ -38,11 +38,13 @@ if TYPE_CHECKING:
 
     from sectorwise.binary.ir import Instruction
     from sectorwise.findings import Finding, Picture
-    from sectorwise.machine.execution import Fault, Limitation, Pattern, Site
+    from sectorwise.machine.execution import Fault, Hang, Limitation, Pattern, Site
     from sectorwise.model.kernel_model import KernelModel
 
 FAULT_CODES: Final = {FaultKind.OUT_OF_BOUNDS: "SW901", FaultKind.MISALIGNED: "SW902"}
 """Codes under which wrong accesses are reported."""
+
+HANG_CODE: Final = "SW903"
 
 _PATTERNS_SHOWN: Final = 4
 """Distinct patterns of a site that documents carry: the dearest, which are the ones that people ask about."""
@@ -85,6 +87,7 @@ def describe_kernel(
         limitations=tuple(_describe_limitation(limitation, places) for limitation in execution.limitations),
         copies=tuple(describe_copies(each, places) for each in execution.bulk),
         copy_ring=describe_ring(model),
+        hangs=tuple(_describe_hang(hang, places) for hang in execution.hangs),
         instructions=tuple(
             InstructionUse(places.offset(each.index), each.text, places.location(each.index), int(issued))
             for each, issued in zip(kernel.instructions, execution.issued, strict=True)
@@ -219,6 +222,18 @@ def _describe_finding(finding: Finding, places: _Places) -> FindingReport:
         cost_ns=finding.cost_ns,
         remedies=finding.remedies,
         copies=copies,
+    )
+
+
+def _describe_hang(hang: Hang, places: _Places) -> HangReport:
+    return HangReport(
+        code=HANG_CODE,
+        offset=places.offset(hang.instruction),
+        location=places.location(hang.instruction),
+        waiting=hang.waiting,
+        warps=hang.warps,
+        message=hang.message,
+        is_certain=hang.is_certain,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.analysis.causes import Cause
-from sectorwise.analysis.comparison import WRONG_ACCESSES, NumberChange
+from sectorwise.analysis.comparison import HANGS, WRONG_ACCESSES, NumberChange
 from sectorwise.report.concurrency import HELD_UP, write_amount, write_time
 from sectorwise.report.json import to_plain, write_document
 from sectorwise.report.page import Page, Role, clip, fold, paint, tidy
@@ -104,6 +104,14 @@ def _write_kernel(change: KernelChange, page: Page) -> Iterator[str]:
 def describe_verdict(change: KernelChange) -> str:
     """In a sentence: how much faster or slower, and what held it up and does now."""
     before, after = change.estimate_ns_before, change.estimate_ns_after
+    hung, hangs = find_hangs(change)
+    if hangs != "no":
+        also = ", as it did before" if hung == hangs else ""
+        return f"{'hangs' if hangs == 'yes' else 'may hang'} after{also}: it has no time, and `check` says where"
+    if hung != "no":
+        return (
+            f"ends after, and {'hung' if hung == 'yes' else 'may have hung'} before: there is no time to compare with"
+        )
     if before is None or after is None:
         return "the time of one of them is not known: no shares"
     error = "" if change.error is None else f"; such estimates have a median error of {100 * change.error:.0f} %"
@@ -121,9 +129,19 @@ def count_wrong(change: KernelChange) -> int:
     return max(0, sum(int((each.after or 0) - (each.before or 0)) for each in found))
 
 
+def find_hangs(change: KernelChange) -> tuple[str, str]:
+    """Whether the launch hangs, before and after: `no`, `may` or `yes`."""
+    for word in change.words:
+        if word.name == HANGS:
+            return word.before or "no", word.after or "no"
+    return "no", "no"
+
+
 def judge(change: KernelChange) -> Role:
     """How the change of time is meant."""
     before, after = change.estimate_ns_before, change.estimate_ns_after
+    if find_hangs(change)[1] != "no":
+        return Role.BAD
     if count_wrong(change):
         return Role.QUIET
     if before is None or after is None:

@@ -193,7 +193,7 @@ def _write_limitations(limitations: tuple[LimitationReport, ...], page: Page) ->
 
 
 def _write_faults(kernel: KernelAnalysis, page: Page) -> Iterator[str]:
-    if kernel.faults:
+    if kernel.faults or kernel.hangs:
         yield paint(page, Role.WRONG, "  wrong")
     for fault in kernel.faults:
         access = "access" if fault.site is None else name_operation(kernel.sites[fault.site])
@@ -203,6 +203,9 @@ def _write_faults(kernel: KernelAnalysis, page: Page) -> Iterator[str]:
         yield from wrap(page, f"{access} of {fault.width_bytes} bytes{at}: {fault.message}", 6)
         first = "" if fault.occurrences == 1 else f"; {fault.occurrences:,} lanes in all"
         yield from wrap(page, f"first in block {fault.block}, warp {fault.warp}, lane {fault.lane}{first}", 6)
+    for hang in kernel.hangs:
+        yield from wrap(page, f"{hang.code} endless wait: {_name_place(hang.location, hang.offset)}", 4)
+        yield from wrap(page, f"{hang.message}; counts are of what ran until then", 6)
 
 
 def _name_place(location: Location | None, offset: str) -> str:

@@ -99,7 +99,7 @@ def verify_here(
     the profiler's report stays; `outputs` compares the final buffers, too. `analyse` has to keep them.
 
     Raises:
-        DeviceRunError: there is no GPU, or a launch failed on it.
+        DeviceRunError: there is no GPU, a launch failed on it, or would hang.
         ProfilerError: Nsight Compute is missing, too old, or failed.
         SectorwiseError: as `analyse` does.
     """
@@ -108,6 +108,7 @@ def verify_here(
     identifier, notes = choose_device(gpu.name, gpu.compute_capability, device)
     analysis = analyse(identifier)
     notes += warn_of_architecture(gpu.compute_capability, list_kinds(analysis))
+    _refuse_hangs(analysis)
     counted = _count(analysis, profiler, keep_report, outputs=outputs)
     kernels = []
     for number, kernel in enumerate(analysis.kernels):
@@ -208,8 +209,19 @@ def _read_result(folder: Path) -> dict[str, Any]:
     return result
 
 
+def _refuse_hangs(analysis: Analysis) -> None:
+    """Raise before the GPU is given what it would not give back."""
+    for kernel in analysis.kernels:
+        for hang in kernel.hangs:
+            if hang.is_certain:
+                place = hang.offset if hang.location is None else f"{hang.location.file}:{hang.location.line}"
+                raise DeviceRunError(f"{kernel.name} is not launched on the GPU: {place}: {hang.message}")
+
+
 def doubt_outputs(kernel: KernelAnalysis) -> str | None:
     """Why what the launch was executed to leave in memory need not be what a GPU leaves; None where it has to be."""
+    if kernel.hangs:
+        return "buffers are not compared, since the launch may hang"
     if kernel.limitations:
         return "buffers are not compared, since not all is known of this launch"
     if kernel.coverage.certainty is Certainty.SAMPLED:
