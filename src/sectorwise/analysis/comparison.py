@@ -81,7 +81,8 @@ class Side:
 class KernelChange:
     """A launch before and after.
 
-    `causes` add up to the change of `estimate_ns`, the dearest first; `lines` likewise, those that did not change
+    `causes` add up to the change of `estimate_ns`, the dearest first (those of one `Cause` by what they change
+    together); `lines` likewise, those that did not change
     last. `error` is the median error that such estimates have had.
     """
 
@@ -174,7 +175,7 @@ def _compare(old: KernelAnalysis, new: KernelAnalysis, before: Analysis, after: 
         estimate_ns_before=times[0],
         estimate_ns_after=times[1],
         error=error,
-        causes=tuple(sorted(_compare_causes(old, new, whole), key=lambda each: -_size(each.ns_before, each.ns_after))),
+        causes=_order_causes(tuple(_compare_causes(old, new, whole))),
         words=tuple(_compare_words(old, new)),
         numbers=tuple(_compare_numbers(old, new)),
         lines=tuple(
@@ -189,8 +190,12 @@ def _compare(old: KernelAnalysis, new: KernelAnalysis, before: Analysis, after: 
     )
 
 
-def _size(before: float | None, after: float | None) -> float:
-    return 0.0 if before is None or after is None else abs(after - before)
+def _order_causes(changes: tuple[CauseChange, ...]) -> tuple[CauseChange, ...]:
+    """The largest change first, where a pace that something else holds up after has changed by the difference."""
+    moved: dict[Cause, float] = {}
+    for each in changes:
+        moved[each.cause] = moved.get(each.cause, 0.0) + ((each.ns_after or 0.0) - (each.ns_before or 0.0))
+    return tuple(sorted(changes, key=lambda each: -abs(moved[each.cause])))
 
 
 def _divide(change: float | None, whole: float | None) -> float | None:

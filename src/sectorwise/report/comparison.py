@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.analysis.causes import Cause
@@ -11,7 +13,7 @@ from sectorwise.report.json import to_plain, write_document
 from sectorwise.report.page import Page, Role, clip, fold, paint, tidy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from sectorwise.analysis.comparison import (
         CauseChange,
@@ -155,16 +157,36 @@ def _write_causes(change: KernelChange, page: Page) -> Iterator[str]:
     shares = shows_shares(change)
     heading = f"    {'':<34}{'before':>10}{'after':>10}{'change':>11}{'share':>8}"
     yield paint(page, Role.QUIET, heading if shares else heading.removesuffix("share").rstrip())
-    for cause in change.causes:
+    for cause, parts in gather_causes(change.causes):
         if cause.ns_before is None or cause.ns_after is None or max(cause.ns_before, cause.ns_after) >= _WHOLE:
             yield _write_cause(cause, page, shares=shares)
+            for part in parts:
+                yield paint(page, Role.QUIET, _list_times(f"  {name_cause(part)}", part))
     if not shares and any(cause.share is not None for cause in change.causes):
         yield "    they work against each other: shares of so small a change would say nothing"
 
 
+def gather_causes(causes: Iterable[CauseChange]) -> Iterator[tuple[CauseChange, tuple[CauseChange, ...]]]:
+    """Each cause once, in their order, with its parts where other things hold it up before and after."""
+    for _, group in groupby(causes, key=lambda each: each.cause):
+        parts = tuple(group)
+        if len(parts) == 1:
+            yield parts[0], ()
+            continue
+        shares = [part.share for part in parts if part.share is not None]
+        whole = replace(
+            parts[0],
+            held_up_by=None,
+            ns_before=sum(part.ns_before or 0.0 for part in parts),
+            ns_after=sum(part.ns_after or 0.0 for part in parts),
+            share=sum(shares) if shares else None,
+        )
+        yield whole, parts
+
+
 def shows_shares(change: KernelChange) -> bool:
     """Whether shares of the change say something: not where causes all but cancel each other."""
-    shares = [cause.share for cause in change.causes if cause.share is not None]
+    shares = [cause.share for cause, _ in gather_causes(change.causes) if cause.share is not None]
     return bool(shares) and max(abs(share) for share in shares) <= _OPPOSED
 
 
@@ -177,11 +199,12 @@ def name_cause(cause: CauseChange) -> str:
 
 def _write_cause(cause: CauseChange, page: Page, *, shares: bool) -> str:
     share = f"{100 * cause.share:.0f} %" if shares and cause.share and abs(cause.share) >= _SMALL else ""
-    line = (
-        f"    {name_cause(cause):<34}{write_ns(cause.ns_before):>10}{write_ns(cause.ns_after):>10}"
-        f"{write_ns_change(cause.ns_before, cause.ns_after):>11}{share:>8}"
-    )
+    line = f"{_list_times(name_cause(cause), cause)}{write_ns_change(cause.ns_before, cause.ns_after):>11}{share:>8}"
     return paint(page, _color(cause.ns_before, cause.ns_after), line.rstrip())
+
+
+def _list_times(name: str, cause: CauseChange) -> str:
+    return f"    {name:<34}{write_ns(cause.ns_before):>10}{write_ns(cause.ns_after):>10}"
 
 
 def _color(before: float | None, after: float | None) -> Role:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.report.comparison import (
     describe_verdict,
+    gather_causes,
     has_changed,
     is_changed,
     judge,
@@ -138,15 +139,15 @@ def _name_tone(role: Role) -> str:
 
 
 def _list_causes(change: KernelChange) -> Iterator[_Cause]:
-    causes, shares = change.causes, shows_shares(change)
-    sizes = {id(each): (each.ns_after or 0.0) - (each.ns_before or 0.0) for each in causes}
+    shares, gathered = shows_shares(change), tuple(gather_causes(change.causes))
+    sizes = {id(each): (each.ns_after or 0.0) - (each.ns_before or 0.0) for each, _ in gathered}
     longest = max((abs(size) for size in sizes.values()), default=0.0) or 1.0
-    for each in causes:
+    for each, parts in gathered:
         known = each.ns_before is not None and each.ns_after is not None
         if known and max(each.ns_before or 0.0, each.ns_after or 0.0) < _LEAST_NS:
             continue
         yield _Cause(
-            name=name_cause(each),
+            name=name_cause(each) + (f": {', then '.join(name_cause(part) for part in parts)}" if parts else ""),
             before=write_ns(each.ns_before),
             after=write_ns(each.ns_after),
             change=sizes[id(each)] if known and abs(sizes[id(each)]) >= _LEAST_NS else 0.0,
