@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.analysis.causes import Cause, Part, split_time
 from sectorwise.analysis.lines import LineCost, list_line_costs, pair_lines
+from sectorwise.analysis.work import Work, compare_work
 from sectorwise.errors import ArgumentError
 from sectorwise.model.roofline import Level
 
@@ -95,6 +96,7 @@ class KernelChange:
     words: tuple[WordChange, ...]
     numbers: tuple[NumberChange, ...]
     lines: tuple[LineChange, ...]
+    work: Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +189,7 @@ def _compare(old: KernelAnalysis, new: KernelAnalysis, before: Analysis, after: 
                 reverse=True,
             )
         ),
+        work=compare_work(old, new),
     )
 
 
@@ -244,10 +247,16 @@ def _weigh_line(line: LineChange) -> tuple[float, float]:
 
 def _compare_words(old: KernelAnalysis, new: KernelAnalysis) -> Iterator[WordChange]:
     yield WordChange(HANGS, _judge_end(old), _judge_end(new))
+    yield WordChange("grid", _write_extent(old.launch.grid), _write_extent(new.launch.grid))
+    yield WordChange("block", _write_extent(old.launch.block), _write_extent(new.launch.block))
     yield WordChange("time bound by", *(None if each.time is None else each.time.bound for each in (old, new)))
     yield WordChange("roofline bound", old.roofline.bound, new.roofline.bound)
     yield WordChange("occupancy limited by", str(old.occupancy.limiter), str(new.occupancy.limiter))
     yield WordChange("above the ridge", _find_ridge(old), _find_ridge(new))
+
+
+def _write_extent(extent: tuple[int, int, int]) -> str:
+    return " x ".join(f"{each:,}" for each in extent[: 3 if extent[2] != 1 else 2 if extent[1] != 1 else 1])
 
 
 def _judge_end(kernel: KernelAnalysis) -> str:

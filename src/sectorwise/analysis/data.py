@@ -282,6 +282,8 @@ class MemorySite:
     wavefronts_hardware: int | None
     certainty: Certainty | None
     unknown_because: str | None
+    lanes: int | None = None
+    """Lanes that accessed, over all requests: times the width, the bytes that were asked for."""
     certainty_hardware: Certainty | None = None
     """Of `wavefronts_hardware`, and of the site's part in the pipe's totals."""
     patterns: tuple[PatternUse, ...] = ()

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     )
     from sectorwise.analysis.data import Device
     from sectorwise.analysis.lines import LineCost
+    from sectorwise.analysis.work import Work
 
 CAUSE_WORDS: Final = {
     Cause.LAUNCH: "starting the launch",
@@ -95,6 +96,8 @@ def _write_kernel(change: KernelChange, page: Page) -> Iterator[str]:
     if wrong := count_wrong(change):
         for line in fold(page, f"  {wrong:,} lanes more have a wrong access: `check` says where; mend them first"):
             yield paint(page, Role.BAD, line)
+    for line in fold(page, f"  {describe_work(change.work)}".rstrip()):
+        yield paint(page, Role.BAD if change.work.agrees is False else Role.QUIET, line)
     yield ""
     yield from _write_causes(change, page)
     yield ""
@@ -125,6 +128,29 @@ def describe_verdict(change: KernelChange) -> str:
     return f"as fast as before: {times}{error}"
 
 
+def describe_work(work: Work) -> str:
+    """Whether both launches do the same work, in a sentence; empty where there is nothing to say of it."""
+    stored = work.stored_bytes_before, work.stored_bytes_after
+    said = ""
+    if work.agrees is not True and None not in stored and stored[0] != stored[1]:
+        before, after = (write_amount(each) for each in stored if each is not None)
+        said = f"lanes store {before} before and {after} after"
+        said += ": the same work only if a place is stored to more often" if work.agrees is None else ""
+    if work.outputs is None:
+        return "; ".join(part for part in (said, work.because) if part)
+    different = [each for each in work.outputs if each.differing]
+    if different:
+        first = different[0]
+        more = f" (and of {len(different) - 1} buffers more)" if len(different) > 1 else ""
+        return (
+            f"not the same work: {first.differing:,} of {first.elements:,} elements of {first.argument} differ{more}, "
+            f"the first at {first.first}: {first.before} before, {first.after} after{said and f'; {said}'}"
+        )
+    rounded = sum(each.rounded for each in work.outputs)
+    how = f"but for rounding in {rounded:,} elements" if rounded else "bit for bit"
+    return f"both leave the same in all buffers, {how}"
+
+
 def count_wrong(change: KernelChange) -> int:
     """Lanes that access what they must not, after and not before: no such launch is an improvement."""
     found = (each for each in change.numbers if each.name == WRONG_ACCESSES)
@@ -144,7 +170,7 @@ def judge(change: KernelChange) -> Role:
     before, after = change.estimate_ns_before, change.estimate_ns_after
     if find_hangs(change)[1] != "no":
         return Role.BAD
-    if count_wrong(change):
+    if count_wrong(change) or change.work.agrees is False:
         return Role.QUIET
     if before is None or after is None:
         return Role.UNKNOWN

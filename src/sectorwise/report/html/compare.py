@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.report.comparison import (
     describe_verdict,
+    describe_work,
     gather_causes,
     has_changed,
     is_changed,
@@ -90,6 +91,8 @@ class _View:
 
     title: str
     verdict: str
+    work: str
+    is_other_work: bool
     tone: str
     has_shares: bool
     causes: tuple[_Cause, ...]
@@ -125,6 +128,8 @@ def _view(change: KernelChange) -> _View:
     return _View(
         title=name_change(name_side(change.before), name_side(change.after)).replace("->", "→"),
         verdict=describe_verdict(change),
+        work=describe_work(change.work),
+        is_other_work=change.work.agrees is False,
         tone=_name_tone(judge(change)),
         has_shares=shows_shares(change),
         causes=tuple(_list_causes(change)),
