@@ -53,9 +53,10 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """A part of the time, with the length of its bar in percent of the longest."""
+    """A part of the time, with the length of its bar in percent of the longest; `parts` say what held it up in turn."""
 
     name: str
+    parts: str
     before: str
     after: str
     change: float
@@ -152,7 +153,8 @@ def _list_causes(change: KernelChange) -> Iterator[_Cause]:
         if known and max(each.ns_before or 0.0, each.ns_after or 0.0) < _LEAST_NS:
             continue
         yield _Cause(
-            name=name_cause(each) + (f": {', then '.join(name_cause(part) for part in parts)}" if parts else ""),
+            name=name_cause(each),
+            parts=", then ".join(name_cause(part) for part in parts),
             before=write_ns(each.ns_before),
             after=write_ns(each.ns_after),
             change=sizes[id(each)] if known and abs(sizes[id(each)]) >= _LEAST_NS else 0.0,
