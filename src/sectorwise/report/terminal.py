@@ -75,7 +75,7 @@ def _write_kernel(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Ite
         yield "  no warp issued a memory instruction"
     yield ""
     yield from _write_faults(kernel, page)
-    yield from write_findings(kernel.findings, page)
+    yield from write_findings(kernel.findings, page, is_timed=kernel.time is not None)
     yield from _write_limitations(kernel.limitations, page)
 
 
