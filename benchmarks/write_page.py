@@ -44,8 +44,8 @@ for nearly every request.
 {levels}
 
 Code of level 1 runs up to a third faster than that of level 0 and takes about twice as long to compile; level 2 takes
-twice as long again, and its code is no faster. So code begins at level 0, and the second tier is level 1. It is compiled
-beside a run when that has taken longer than compiling will, and a fifth of what is left is worth more than that.
+twice as long again, and its code is no faster. So code begins at level 0, and the second tier is level 1. That is
+compiled beside a run which has taken longer than compiling will, if a fifth of what is left is worth more than that.
 
 `python -m benchmarks.tiers`: launches of which all values are asked for, which are counted and then run once more, from
 an empty cache, in turn with code of the first tier alone and with both.
