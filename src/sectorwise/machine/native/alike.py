@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Access
-    from sectorwise.machine.native.asides import Aside
+    from sectorwise.machine.native.detours import Detour
     from sectorwise.machine.native.flow import Flow
     from sectorwise.machine.native.origins import Part, Reach
     from sectorwise.machine.native.relevance import Guard
@@ -79,7 +79,7 @@ class LikenessPort(Struct):
     """A port whose values are likenesses; `strides` are the blocks in a step along each axis.
 
     `splits` collects the tables by which blocks are told apart: what decides where lanes go, or how much is copied.
-    `asides` are branches that decide nothing that is counted, `gone` what runs on the ways of those that may differ.
+    `detours` are branches that decide nothing that is counted, `gone` what runs on the ways of those that may differ.
     """
 
     bound: BoundLaunch
@@ -89,7 +89,7 @@ class LikenessPort(Struct):
     mutable: frozenset[Part]
     specials: dict[str, Likeness]
     marks: Mapping[int, Marks]
-    asides: Mapping[int, Aside] = field(default_factory=dict)
+    detours: Mapping[int, Detour] = field(default_factory=dict)
     gone: set[int] = field(default_factory=set)
     splits: dict[Table, None] = field(default_factory=dict)
     found: dict[tuple[Table, int], tuple[Table, ...]] = field(default_factory=dict)
@@ -137,27 +137,27 @@ class LikenessPort(Struct):
     def settle_step(self, step: Step) -> None:
         """The same for guards of accesses, and for all that branches and waits read."""
         if step.action is None:
-            if not self.goes_aside(step):
+            if not self.may_detour(step):
                 for slot in self.marks[step.instruction.index].reads:
                     self.settle(self.registers.read(slot, None))
         elif step.guard_slot is not None and step.access is not None:
             self.settle(self.holds)
 
-    def goes_aside(self, step: Step) -> bool:
+    def may_detour(self, step: Step) -> bool:
         """Whether a branch decides nothing that is counted, by something that differs between blocks otherwise."""
         index = step.instruction.index
-        read = [self.registers.read(slot, None) for slot in self.marks[index].reads] if index in self.asides else []
+        read = [self.registers.read(slot, None) for slot in self.marks[index].reads] if index in self.detours else []
         return any(not each.is_same and each.table is None for each in read)
 
-    def go_aside(self, step: Step | None) -> Aside | None:
+    def take_detour(self, step: Step | None) -> Detour | None:
         """From such a branch to where its ways meet: what they write may be anything then."""
-        if step is None or not self.goes_aside(step):
+        if step is None or not self.may_detour(step):
             return None
-        aside = self.asides[step.instruction.index]
-        self.gone |= aside.inside
-        for slot in aside.writes:
+        detour = self.detours[step.instruction.index]
+        self.gone |= detour.inside
+        for slot in detour.writes:
             self.registers.write(slot, Likeness(bits=bits_of(slot), spoiled=AXES), None)
-        return aside
+        return detour
 
     def read_register(self, index: int, *, uniform: bool = False) -> Likeness:
         """Likeness of a register."""
@@ -290,7 +290,7 @@ def find_alike_registers(flow: Flow, relevant: frozenset[int], bound: BoundLaunc
     mutable: frozenset[Part] = frozenset().union(*(reach.stored(index) for index in relevant))
     specials = know_specials(bound)
     while any(strides):
-        port = LikenessPort(bound, Registers(), strides, reach, mutable, specials, flow.marks, flow.asides)
+        port = LikenessPort(bound, Registers(), strides, reach, mutable, specials, flow.marks, flow.detours)
         try:
             return Alike(port, _follow(flow, relevant, port))
         except SpoiledError as error:
@@ -315,8 +315,8 @@ def _follow(flow: Flow, relevant: frozenset[int], port: LikenessPort) -> dict[in
         port.registers = registers = Registers(dict(begins[start].slots))
         for step in flow.blocks[start].all_steps:
             _follow_step(port, step, relevant)
-        aside = port.go_aside(flow.blocks[start].terminator)
-        for successor in flow.leads[start] if aside is None else (aside.meeting,):
+        detour = port.take_detour(flow.blocks[start].terminator)
+        for successor in flow.leads[start] if detour is None else (detour.meeting,):
             if successor not in begins:
                 begins[successor] = Registers(dict(registers.slots))
                 waiting.append(successor)

@@ -35,7 +35,7 @@ _TRIALS = 32
 
 
 _WITNESSES = 8
-"""So many blocks at least stand for a class of which others may go where none of these does (`asides`)."""
+"""So many blocks at least stand for a class of which others may go where none of these does (`detours`)."""
 
 
 class Classes(Struct, frozen=True):
@@ -71,7 +71,7 @@ def run_examples(
     left: list[Blocks] = []
     done = examples = 0
     axes = {axis for watch in translation.watches for axis, _ in watch.form}
-    aside = [place for place, start in enumerate(translation.blocks) if start in alike.port.gone]
+    ways = [place for place, start in enumerate(translation.blocks) if start in alike.port.gone]
     for members in _split(bound.launch.grid, total, translation, alike):
         waiting = members
         while waiting.size:
@@ -80,9 +80,9 @@ def run_examples(
                 break
             columns = place_columns(bound.launch.grid, waiting, alike, axes)
             stop, taken = _run_example(session, bound, translation, int(waiting[0]), columns)
-            if aside:
+            if ways:
                 # Whether others go there is not known: several stand for a class, and who goes there for itself.
-                most = 1 if any(was_issued(session, place) for place in aside) else -(-len(members) // _WITNESSES)
+                most = 1 if any(was_issued(session, place) for place in ways) else -(-len(members) // _WITNESSES)
                 taken[np.flatnonzero(taken)[most:]] = False
             if stop:
                 return Classes(stop, issued, waiting)

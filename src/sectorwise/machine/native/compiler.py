@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import lru_cache
 from typing import Any
 
@@ -70,14 +71,20 @@ class Library(Struct, frozen=True):
         return address
 
 
-def build(text: str, host: Host, level: int) -> bytes:
-    """Machine code of a module at an optimisation level: 0 is for code that runs briefly, 1 for code that runs long."""
-    stored = find_built(text, host, level)
+def build(text: str, host: Host, level: int) -> tuple[bytes, float | None]:
+    """Machine code of a module at an optimisation level: 0 is for code that runs briefly, 1 for code that runs long.
+
+    And the seconds of a processor that compiling took; None where it was done before.
+    """
+    key = _key_of(text, host, level)
+    stored = read_entry(_AREA, key)
     if stored is not None:
-        return stored
+        return stored, None
+    begin = time.thread_time()
     code = compile_module(text, host, level)
-    write_entry(_AREA, _key_of(text, host, level), code)
-    return code
+    seconds = time.thread_time() - begin
+    write_entry(_AREA, key, code)
+    return code, seconds
 
 
 def find_built(text: str, host: Host, level: int) -> bytes | None:

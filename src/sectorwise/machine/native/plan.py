@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -83,14 +82,10 @@ def build_code(tally: Tally, plan: Plan, alike: Alike | None) -> Built:
     text, host = make_module(translation), plan.host
     exports = (ENTRY, *(name for name in SWEEPS if f"@{name}(" in text))
     # Code of a run that once took long is at hand for the next.
-    best = find_built(text, host, SECOND_LEVEL) if host.level < SECOND_LEVEL else build(text, host, host.level)
+    best = find_built(text, host, SECOND_LEVEL) if host.level < SECOND_LEVEL else build(text, host, host.level)[0]
     if best is not None:
         return Built(translation, load(best, exports), None)
-    code, begin = find_built(text, host, host.level), time.thread_time()
-    seconds = None
-    if code is None:
-        code = build(text, host, host.level)
-        seconds = time.thread_time() - begin
+    code, seconds = build(text, host, host.level)
     return Built(translation, load(code, exports), Recipe(text, host, exports, expect_seconds(seconds, len(code))))
 
 

@@ -128,11 +128,11 @@ def _follow(flow: Flow, reach: Reach, source: Source, doubtful: set[Part]) -> se
             index = step.instruction.index
             loads_doubt = not doubtful.isdisjoint(reach.loaded(index))
             decides, stores_doubt = _follow_step(step, (flow.marks[index], source), doubts, loads_doubt=loads_doubt)
-            aside = flow.asides.get(index)
-            if decides and aside is not None:
+            detour = flow.detours.get(index)
+            if decides and detour is not None:
                 # Which way is gone shows in what is written on it, and in nothing else.
-                leads = (aside.meeting,)
-                _write(set(aside.writes), None, doubts, doubt=True)
+                leads = (detour.meeting,)
+                _write(set(detour.writes), None, doubts, doubt=True)
             elif decides:
                 decisions.add(index)
             if stores_doubt:

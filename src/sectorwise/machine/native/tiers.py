@@ -82,4 +82,4 @@ def find_better(tier: Tier, run_seconds: float, done: int) -> Library | None:
 
 
 def _make(recipe: Recipe) -> Library:
-    return load(build(recipe.text, recipe.host, SECOND_LEVEL), recipe.exports)
+    return load(build(recipe.text, recipe.host, SECOND_LEVEL)[0], recipe.exports)

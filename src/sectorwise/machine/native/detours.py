@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _MOVES_LANES = frozenset({"BREAK", "BMOV", "WARPSYNC", "ENDCOLLECTIVE", "YIELD", "NANOSLEEP"})
 
 
-class Aside(Struct, frozen=True):
+class Detour(Struct, frozen=True):
     """A branch that decides nothing that is counted: instructions `inside` run on one of its ways alone.
 
     The ways meet at instruction `meeting`; what those inside write, `writes`, hangs on which way was gone.
@@ -40,8 +40,8 @@ class Aside(Struct, frozen=True):
     writes: frozenset[int]
 
 
-def find_asides(kernel: Kernel, blocks: Mapping[int, BasicBlock], marks: Mapping[int, Marks]) -> dict[int, Aside]:
-    """The asides of a kernel, by the index of the branch; `marks` are of all instructions that can be reached."""
+def find_detours(kernel: Kernel, blocks: Mapping[int, BasicBlock], marks: Mapping[int, Marks]) -> dict[int, Detour]:
+    """The detours of a kernel, by the index of the branch; `marks` are of all instructions that can be reached."""
     offsets = {offset for name, offset in kernel.functions.items() if names_rounding(name)}
     if not offsets:
         return {}
@@ -59,7 +59,7 @@ def find_asides(kernel: Kernel, blocks: Mapping[int, BasicBlock], marks: Mapping
         region = find_region(kernel, flow, index)
         if region is not None and not region.accesses and _stays(kernel, region, barrier):
             writes = {slot for each in region.inside & marks.keys() for slot in marks[each].writes}
-            found[index] = Aside(place, region.inside, frozenset(writes))
+            found[index] = Detour(place, region.inside, frozenset(writes))
     return found
 
 

@@ -77,7 +77,7 @@ def _bind(launch: str, values: npt.NDArray[np.float32] | None = None) -> BoundLa
 )
 def test_quotients_of_what_is_loaded_leave_blocks_alike(launch: str, contents: str) -> None:
     bound = _bind(launch.format(contents))
-    assert len(find_flow(decode(bound.kernel)).asides) >= 1
+    assert len(find_flow(decode(bound.kernel)).detours) >= 1
     execution = execute_native(bound, ExecutionOptions(sample_above=0))
     assert {site.certainty for site in execution.sites} == {Certainty.EXACT}
     assert execution.sampling is None
@@ -112,7 +112,7 @@ def test_what_hangs_on_the_quotient_itself_is_doubtful_still() -> None:
         "placed<<<20, 32>>>(f32[640]=noise, f32[700], b=1.5)",
     ):
         bound = _bind(launch)
-        assert len(find_flow(decode(bound.kernel)).asides) == 1, launch
+        assert len(find_flow(decode(bound.kernel)).detours) == 1, launch
         assert list_differences(bound, assumes=True) == [], launch
         last = execute_native(bound, ExecutionOptions(), assumes=True).sites[-1]
         assert last.certainty is Certainty.ASSUMED, launch
