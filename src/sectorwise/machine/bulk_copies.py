@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     Lanes = npt.NDArray[np.bool_]
     Longs = npt.NDArray[np.int64]
 
-_SIZE_UNITS = 0xFFFF
+SIZE_UNITS = 0xFFFF
 """Sizes are given in units of 16 bytes, the mask of blocks above them; so are copies aligned."""
 
 
@@ -102,7 +102,7 @@ def run_bulk_copy(batch: Batch, frame: Frame, window: Window, instruction: Instr
         return behind
     note_doubt(batch, instruction, doubt)
     packed = row_words(frame, window, size)
-    sizes = (packed & _SIZE_UNITS) * UNIT_BYTES
+    sizes = (packed & SIZE_UNITS) * UNIT_BYTES
     target, source = (row_places(frame, window, way, place) for way, place in zip(ways, places, strict=True))
     barrier: Longs | None = row_words(frame, window, following(places[0])) if ways[0] == "S" else None
     note_doubts(batch, frame, instruction, doubt)
@@ -205,7 +205,7 @@ def _prefetch(batch: Batch, frame: Frame, window: Window, instruction: Instructi
         note_unknown(batch, instruction, because)
         return
     note_doubts(batch, frame, instruction, doubt)
-    sizes = (row_words(frame, window, size) & _SIZE_UNITS) * UNIT_BYTES
+    sizes = (row_words(frame, window, size) & SIZE_UNITS) * UNIT_BYTES
     source = row_places(frame, window, "G", places[0])
     counter, rows = find_copy_counter(batch.tally, instruction), np.flatnonzero(issuing).tolist()
     for row in rows:

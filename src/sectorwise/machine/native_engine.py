@@ -14,6 +14,7 @@ from sectorwise.machine.clusters import find_shape
 from sectorwise.machine.counted import Counted
 from sectorwise.machine.memory import open_global_memory
 from sectorwise.machine.native.alike import SpoiledError, find_alike_registers
+from sectorwise.machine.native.asides import attach_desk
 from sectorwise.machine.native.classes import run_examples
 from sectorwise.machine.native.compiler import find_host
 from sectorwise.machine.native.flow import find_flow, split_at_accesses
@@ -35,11 +36,13 @@ from sectorwise.machine.native.relevance import find_relevant
 from sectorwise.machine.native.sampling import make_runner
 from sectorwise.machine.native.session import open_session
 from sectorwise.machine.native.suitability import find_doubts, find_met_doubts, find_racing
+from sectorwise.machine.native.translate import is_skipped
 from sectorwise.machine.native.unsupported import StrayedError, UnsupportedError
 from sectorwise.machine.outcome import make_execution
-from sectorwise.machine.program import decode
+from sectorwise.machine.program import ASYNCHRONOUS, decode
 from sectorwise.machine.sampling import sample_blocks
 from sectorwise.machine.taint import KNOWN
+from sectorwise.machine.unknown import say_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,6 +62,9 @@ _ELEMENTS_AT_ONCE = 1 << 16
 _FEWEST_BLOCKS = 16
 """Fewer blocks are not worth asking which are alike."""
 
+_MOST_LEFT = 8
+"""Of blocks that call Python often, so many run here after those that are alike."""
+
 
 def execute_native(
     bound: BoundLaunch,
@@ -67,6 +73,7 @@ def execute_native(
     *,
     assumes: bool = False,
     host: Host | None = None,
+    hands_back: bool = False,
 ) -> Execution:
     """Runs every lane of every warp of every block, block after block; the result is the reference engine's.
 
@@ -74,7 +81,8 @@ def execute_native(
 
     With `assumes` it also runs launches in which inexact values, or an order of warps, may decide what happens: their
     memory instructions are marked as assumed or dependent on the schedule wherever that may be, where the reference
-    engine marks them only if it was so.
+    engine marks them only if it was so. With `hands_back` it leaves launches to that engine which it runs no faster:
+    those that call Python often, and whose blocks are not alike.
 
     Raises:
         UnsupportedError: machine code does not do something of this launch; the reference engine does.
@@ -90,14 +98,16 @@ def execute_native(
     program = decode(bound.kernel)
     flow = find_flow(program)
     for reach, doubts, relevant in _list_reaches(flow, bound):
-        if doubts and not assumes:
+        calls = any(step.instruction.opcode in ASYNCHRONOUS for step in flow.steps())
+        if doubts and (calls or not assumes):
             text = flow.step_at(min(doubts)).instruction.text
             raise UnsupportedError(f"{text} may depend on a value that is inexact, or on an order")
         with contextlib.suppress(StrayedError):
-            execution = _run(bound, options, Plan(program, flow, host, relevant, reach, doubts, assumes), progress)
-            if all(step.instruction.index in relevant for step in flow.steps() if writes_buffers(step)):
+            plan = Plan(program, flow, host, relevant, reach, doubts, assumes, calls, hands_back)
+            execution = _run(bound, options, plan, progress)
+            if not calls and all(step.instruction.index in relevant for step in flow.steps() if writes_buffers(step)):
                 return execution
-            everything = Plan(program, flow, host, None, reach, assumes=True)
+            everything = Plan(program, flow, host, None, reach, assumes=True, calls=calls)
             return replace(execution, read_buffer=_read_later(bound, options, everything))
     raise UnsupportedError("an address reaches what it was thought not to reach")
 
@@ -135,7 +145,11 @@ def _read_later(bound: BoundLaunch, options: ExecutionOptions, plan: Plan) -> Ca
 def _run(
     bound: BoundLaunch, options: ExecutionOptions, plan: Plan, progress: Callable[[int, int], None] | None
 ) -> Execution:
+    if plan.calls and plan.relevant is None:
+        raise UnsupportedError("what whole ranges are copied is followed in the reference engine alone")
     racing = find_racing(plan.flow, plan.reach, plan.relevant)
+    if racing and plan.calls:
+        raise UnsupportedError("values that depend on the order of warps, which wait for mbarriers")
     if racing:
         several = bound.launch.threads_per_block > LANES
         flow = split_at_accesses(plan.flow) if several else plan.flow
@@ -149,6 +163,8 @@ def _run(
             # What machine code takes apart further than the proof did is no harm, only work.
             with contextlib.suppress(SpoiledError):
                 left = _run_classes(tally, plan, alike, progress)
+        if left.size > _MOST_LEFT and plan.calls and plan.hands_back:
+            raise UnsupportedError("many blocks that are not alike, and wait for mbarriers")
         if left.size:
             sampling = _run_left(tally, plan, left, progress)
     met = {index: counter.met for index, counter in tally.counters.items() if counter.met}
@@ -156,6 +172,9 @@ def _run(
     if undefined and not plan.assumes:
         text = plan.flow.step_at(min(undefined)).instruction.text
         raise UnsupportedError(f"{text} may depend on what CUDA leaves undefined")
+    for step in plan.flow.steps():
+        if tally.issued[step.instruction.index] and is_skipped(step, plan.relevant):
+            say_unknown(tally, step, step.unknown_because)
     for index, counter in tally.counters.items():
         counter.executed = int(tally.issued[index])
         counter.doubts |= plan.doubts.get(index, KNOWN) | undefined.get(index, KNOWN)
@@ -172,9 +191,10 @@ def _run_classes(
     translation, library = build_code(tally, plan, alike)
     counters, limit = open_counters(plan, translation), tally.options.step_limit
     session = open_session(bound, translation, library, open_buffers(tally, plan), counters, limit, plan.reach)
+    attach_desk(session, bound, plan.program, translation)
     classes = run_examples(session, bound, translation, alike, progress, tally.lengths)
     check_stop(tally, session, classes.stop)
-    enter_counted(tally, translation, Counted(counters, classes.issued))
+    enter_counted(tally, translation, Counted(counters, classes.issued, classes.copies))
     return classes.left
 
 

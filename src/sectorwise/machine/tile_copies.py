@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 _MODIFIERS = frozenset(
     {"1D", "2D", "3D", "4D", "5D", "MULTICAST", "ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "L2"}
 )
-_FIRST_CORNER = {"UTMALDG": 2, "UTMAPF": 0}
+FIRST_CORNER = {"UTMALDG": 2, "UTMAPF": 0}
 """Registers before those of a tile's corner: 1 where that is a place in shared memory alone."""
 
 
@@ -111,15 +111,20 @@ def _load_all(batch: Batch, frame: Frame, window: Window, instruction: Instructi
             complete(batch, frame, instruction, issuing, told, sizes)
 
 
+def count_axes(instruction: Instruction) -> int:
+    """How many coordinates the corner of a tile has; 0 where the instruction does not say so."""
+    return next((int(name[0]) for name in instruction.modifiers if name.endswith("D") and name[:-1].isdigit()), 0)
+
+
 def _find_tiles(
     batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks
 ) -> list[_Tiles] | None:
     """The tiles by map; None where a register, the map or its layout is not known."""
     places = name_places(instruction)
-    axes = next((int(name[0]) for name in instruction.modifiers if name.endswith("D") and name[:-1].isdigit()), 0)
+    axes = count_axes(instruction)
     if len(places) < 2 or not axes or not _MODIFIERS.issuperset(instruction.modifiers):
         return None
-    first = _FIRST_CORNER.get(instruction.opcode, 1)
+    first = FIRST_CORNER.get(instruction.opcode, 1)
     named = [Register(places[0].index + step, places[0].uniform) for step in range(first + axes)]
     named += [places[1], following(places[1])]
     doubt = doubt_registers(window, named)

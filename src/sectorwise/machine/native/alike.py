@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
 from sectorwise.machine.likeness import ALL_AXES, SAME, Likeness, relate, spoil, take_along_one_axis, take_as_axis
+from sectorwise.machine.native.aside_forms import moving_slots
 from sectorwise.machine.native.flow import sees_others
 from sectorwise.machine.native.lookups import know_specials, look_up
 from sectorwise.machine.native.relevance import guard_of
 from sectorwise.machine.native.trace import BLOCK_SPECIALS
+from sectorwise.machine.program import TERMINATORS
 from sectorwise.machine.registers import PREDICATE, UNIFORM, UNIFORM_PREDICATE
 from sectorwise.machine.tables import combine
 
@@ -197,10 +199,11 @@ class LikenessPort:
         self.splits[likeness.table] = None
 
     def settle_step(self, step: Step) -> None:
-        """The same for guards of accesses, and for all that branches and waits read."""
+        """The same for guards of accesses, and for all that branches and waits read; places of copies may move."""
         if step.action is None:
+            moves = moving_slots(step.instruction)
             for slot in self.marks[step.instruction.index].reads:
-                self.settle(self.registers.read(slot, None))
+                (decide if slot in moves else self.settle)(self.registers.read(slot, None))
         elif step.guard_slot is not None and (step.access is not None or self.holds.table is None):
             self.settle(self.holds)
 
@@ -371,16 +374,20 @@ def _follow(flow: Flow, relevant: frozenset[int], port: LikenessPort) -> dict[in
 
 
 def _follow_step(port: LikenessPort, step: Step, relevant: frozenset[int]) -> None:
-    is_end = step.action is None and not step.is_control
+    is_end = step.instruction.opcode in TERMINATORS
     port.writes = is_end or step.instruction.index in relevant
     if not port.writes and step.access is None:
         return
     port.begin(step)
     port.settle_step(step)
+    marks = port.marks[step.instruction.index]
     if step.action is not None:
         step.action(port)
-    elif not is_end:
-        marks = port.marks[step.instruction.index]
+    elif is_end:
+        # What barriers say is the same where all that is done to them is.
+        for slot in marks.writes:
+            port.write_slot(slot, Likeness(bits=_bits_of(slot)))
+    else:
         likeness = spoil([port.read_slot(slot) for slot in marks.reads], 32)
         for slot in marks.writes:
             port.write_slot(slot, likeness)

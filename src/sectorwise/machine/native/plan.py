@@ -9,14 +9,16 @@ import numpy as np
 
 from sectorwise.counting.request import Operation, Space
 from sectorwise.errors import StepLimitError
+from sectorwise.machine.copy_sums import CopyCounter, merge_copies
 from sectorwise.machine.counted import Counted, add_counted
+from sectorwise.machine.native.asides import attach_desk
 from sectorwise.machine.native.compiler import build, load
 from sectorwise.machine.native.layout import CONTEXT, MISSED, OUT_OF_FUEL, STRAYED
 from sectorwise.machine.native.lazy import Buffers
 from sectorwise.machine.native.loop import ENTRY, write_loop
 from sectorwise.machine.native.routines import find_routines
 from sectorwise.machine.native.sectors import SWEEPS, write_sweep
-from sectorwise.machine.native.session import collect, measure_session, open_session
+from sectorwise.machine.native.session import collect, measure_session, open_session, take_copies
 from sectorwise.machine.native.threads import count_threads, run_shares, split_blocks
 from sectorwise.machine.native.translate import translate
 from sectorwise.machine.native.unsupported import OccurredError, StrayedError, UnsupportedError
@@ -46,7 +48,8 @@ class Plan:
     """How to run a kernel: `relevant` are the instructions that compute values, None for all.
 
     `reach` says which parts of memory instructions touch. `doubts` are memory instructions of which it is not certain
-    that they do what they do here, and why; `assumes` says that there may be more.
+    that they do what they do here, and why; `assumes` says that there may be more. `calls` says that machine code calls
+    Python often, `hands_back` that launches which take long so are for the reference engine.
     """
 
     program: Program
@@ -56,6 +59,8 @@ class Plan:
     reach: Reach
     doubts: Mapping[int, int] = field(default_factory=dict)
     assumes: bool = False
+    calls: bool = False
+    hands_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +84,7 @@ def build_code(tally: Tally, plan: Plan, alike: Alike | None) -> tuple[Translati
 
 def make_module(translation: Translation) -> str:
     """The text of a whole module: the kernel, the loop over blocks, and the routines that these need."""
-    loop = write_loop(in_step=translation.in_step)
+    loop = write_loop(in_step=translation.in_step, tries=bool(translation.asides))
     needed = translation.needed | loop.emitter.needed
     routines = find_routines(needed)
     return "\n".join([routines, write_sweep(routines), translation.text, loop.text()])
@@ -110,6 +115,8 @@ def open_crew(tally: Tally, plan: Plan, code: tuple[Translation, Library], block
         open_session(tally.bound, translation, library, buffers, open_counters(plan, translation), limit, plan.reach)
         for _ in range(count)
     ]
+    for session in sessions:
+        attach_desk(session, tally.bound, plan.program, translation)
     return Crew(tally, plan, translation, sessions)
 
 
@@ -141,7 +148,7 @@ def count_blocks(crew: Crew, blocks: Blocks, report: Callable[[int], None] | Non
     check_stop(crew.tally, session, stop)
     counted = Counted(open_counters(crew.plan, crew.translation), np.zeros((len(crew.translation.blocks), 2), np.int64))
     for session in sessions:
-        add_counted(counted, Counted(session.counters, collect(session)))
+        add_counted(counted, Counted(session.counters, collect(session), take_copies(session)))
     return counted
 
 
@@ -152,6 +159,8 @@ def enter_counted(tally: Tally, translation: Translation, counted: Counted) -> N
         tally.lanes[block.start : block.stop] += lanes
     for index, counter in counted.counters.items():
         merge_counter(tally.counters.setdefault(index, SiteCounter(index, counter.access)), counter)
+    for index, copies in counted.bulk.items():
+        merge_copies(tally.bulk.setdefault(index, CopyCounter()), copies)
 
 
 def is_independent(plan: Plan) -> bool:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sectorwise.counting.request import Access
     from sectorwise.machine.algebra import Algebra
     from sectorwise.machine.native.alike import LikenessPort
+    from sectorwise.machine.native.aside_forms import Motion
     from sectorwise.machine.native.watch import Watcher
     from sectorwise.machine.program import Step
 
@@ -49,7 +50,8 @@ class LlvmPort:
     `tracked` are memories of which it is noted what was written, `sized` copies with a source size of their own.
     `group` names the i32 mask of the lanes that issue; `guard` is what the instruction's guard says of each. Where an
     instruction's values do not matter (`computes` is False), its memory access is counted and checked, no more. `alike`
-    and `watcher` follow how values differ between blocks.
+    and `watcher` follow how values differ between blocks. `numbers` are those of basic blocks, by their first
+    instruction, `asides` what Python runs between them.
     """
 
     algebra: Algebra[Operand]
@@ -67,6 +69,8 @@ class LlvmPort:
     computes: bool = True
     alike: LikenessPort | None = None
     watcher: Watcher | None = None
+    numbers: dict[int, int] = field(default_factory=dict)
+    asides: dict[int, Motion] = field(default_factory=dict)
 
     # Registers.
     def read_register(self, index: int, *, uniform: bool = False) -> Operand:
