@@ -18,7 +18,7 @@ from sectorwise.machine.native.relevance import guard_of
 from sectorwise.machine.native.trace import BLOCK_SPECIALS
 from sectorwise.machine.program import TERMINATORS
 from sectorwise.machine.registers import PREDICATE, UNIFORM, UNIFORM_PREDICATE
-from sectorwise.machine.tables import combine
+from sectorwise.machine.tables import combine, read_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,6 +54,10 @@ class SpoiledError(Exception):
         self.axes = axes
 
 
+Known = tuple[Likeness, "Guard | None"]
+"""The likeness of a slot, and the guard under which it holds (None: everywhere)."""
+
+
 @dataclass(slots=True)
 class Registers:
     """Likenesses of slots; a slot that was written under a guard is as said where that guard holds, and there alone."""
@@ -72,9 +76,12 @@ class Registers:
 
     def write(self, slot: int, likeness: Likeness, guard: Guard | None, holds: Likeness = _PREDICATE) -> None:
         """Sets a slot where a guard holds; `holds` is the likeness of its predicate."""
+        if guard is not None and _is_always(self.slots.get(guard[0]), holds=not guard[1]):
+            guard = None
         valid = guard
         if guard is not None:
-            old = self.read(slot, None)
+            # What was there stays where the guard does not hold.
+            old = self.read(slot, (guard[0], not guard[1]))
             both = _choose(holds, likeness, old, negated=guard[1])
             if both.table is not None or not both.spoiled:
                 likeness, valid = both, None
@@ -87,13 +94,49 @@ class Registers:
     def join(self, other: Registers) -> bool:
         """Adds what another way brings to a place; says whether that changed anything."""
         changed = False
+        never, others_never = self._never(), other._never()
         for slot in self.slots.keys() | other.slots.keys():
             mine = self.slots.get(slot, (Likeness(bits=_bits_of(slot)), None))
-            both = _join(mine, other.slots.get(slot, (Likeness(bits=_bits_of(slot)), None)))
+            theirs = other.slots.get(slot, (Likeness(bits=_bits_of(slot)), None))
+            both = _join_apart(mine, theirs, never, others_never)
             if both != mine:
                 self.slots[slot] = both
                 changed = True
         return changed
+
+
+    def _never(self) -> list[Guard]:
+        """Guards that hold in no lane."""
+        some = [(slot, known) for slot, known in self.slots.items() if known[0].bits == 1]
+        return [(slot, holds) for slot, known in some for holds in (False, True) if _is_always(known, holds=holds)]
+
+
+def _is_always(known: Known | None, *, holds: bool) -> bool:
+    """Whether a predicate holds, or does not, in all lanes of all blocks."""
+    if known is None or known[1] is not None or known[0].table is None or known[0].table.varies:
+        return False
+    return bool(read_table(known[0].table)[0, 0]) == holds
+
+
+def _join_apart(a: Known, b: Known, never_a: Sequence[Guard], never_b: Sequence[Guard]) -> Known:
+    """As `_join`; what holds under a guard is not disturbed by a way on which that guard never holds."""
+    if a == b:
+        return a
+    if a[1] is not None and a[1] in never_b:
+        return a
+    if b[1] is not None and b[1] in never_a:
+        return b
+    if (a[1] is None) != (b[1] is None):
+        # What holds everywhere holds under the other's guard too.
+        guard = a[1] or b[1]
+        return _join((a[0], guard), (b[0], guard))
+    both = _join(a, b)
+    if both[0].spoiled and not (a[0].spoiled and b[0].spoiled):
+        kept, never, others = (a, never_b, never_a) if b[0].spoiled else (b, never_a, never_b)
+        guard = next((each for each in never if each not in others), None)
+        if kept[1] is None and guard is not None:
+            return kept[0], guard
+    return both
 
 
 def _join(a: tuple[Likeness, Guard | None], b: tuple[Likeness, Guard | None]) -> tuple[Likeness, Guard | None]:
