@@ -231,6 +231,9 @@ def _copy(batch: Batch, frame: Frame, instruction: Instruction, ranges: _Ranges,
     """From source to target, 16 bytes a lane at a time."""
     ways, target, source, sizes = ranges.ways, ranges.target, ranges.source, ranges.sizes
     spaces = tuple(Space.SHARED if way == "S" else Space.GLOBAL for way in ways)
+    sums = instruction.opcode != "UBLKRED" or can_reduce(instruction, find_kind(instruction))
+    if not batch.tally.brings and sums and _is_sound(batch, ranges, issuing):
+        return
     lane = np.arange(32) * UNIT_BYTES
     for start in range(0, int(np.where(issuing, sizes, 0).max(initial=0)), 32 * UNIT_BYTES):
         active = issuing[:, None] & (start + lane < sizes[:, None])
@@ -247,3 +250,18 @@ def _copy(batch: Batch, frame: Frame, instruction: Instruction, ranges: _Ranges,
             stain_words(written, UNIT_BYTES, active, frame.warps, UNKNOWN)
         else:
             write_words(written, UNIT_BYTES, words, active, frame.warps, judged)
+
+
+def _is_sound(batch: Batch, ranges: _Ranges, issuing: Lanes) -> bool:
+    """Whether ranges lie in the block's shared memory and in a buffer, so that a copy can do nothing wrong."""
+    memory = batch.memory
+    if "G" not in ranges.ways or memory.peer_origins is not None:
+        return False
+    here, there = (ranges.target, ranges.source) if ranges.ways[0] == "S" else (ranges.source, ranges.target)
+    for first, size, at in zip(there[issuing].tolist(), ranges.sizes[issuing].tolist(), here[issuing].tolist(), strict=True):
+        in_shared = 0 <= at and at + size <= memory.bound.shared_bytes
+        buffers = memory.global_memory.allocations
+        in_buffer = any(each.base <= first and first + size <= each.base + each.size_bytes for each in buffers)
+        if not in_shared or not in_buffer or at % UNIT_BYTES or first % UNIT_BYTES:
+            return False
+    return True

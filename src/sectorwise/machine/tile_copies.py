@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sectorwise.binary.ir import Register
-from sectorwise.counting.pieces import UNIT_BYTES
+from sectorwise.counting.pieces import LINE_BYTES, UNIT_BYTES
 from sectorwise.counting.request import Space
 from sectorwise.launch.map_bytes import MAP_BYTES, decode_map
 from sectorwise.machine.bulk_rows import (
@@ -170,14 +170,17 @@ def _read_maps(
 def _load(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles, places: Longs, issuing: Lanes) -> None:
     """Global memory into shared: zeros, or NaN, for what lies outside of the tensor."""
     tensor = tiles.tensor
+    if not batch.tally.brings and _is_sound(batch, tiles, places, issuing):
+        return
     for unit, offsets, addresses, inside, within in _walk(tiles):
         active = issuing[:, None] & inside
         given = Request(instruction, Space.SHARED, frame.rows, frame.warps, active)
         written = resolve(batch.memory, tensor.swizzle(places[:, None] + offsets), unit, given)
+        given = Request(instruction, Space.GLOBAL, frame.rows, frame.warps, active & within)
+        read = resolve(batch.memory, addresses, unit, given)
         if not batch.tally.brings:
             continue
-        given = Request(instruction, Space.GLOBAL, frame.rows, frame.warps, active & within)
-        words, taint = read_words(resolve(batch.memory, addresses, unit, given), unit, frame.warps)
+        words, taint = read_words(read, unit, frame.warps)
         outside = np.uint32(tensor.fill_word)
         words = [
             np.where(within, word, outside if unit >= 4 else outside & np.uint32((1 << 8 * unit) - 1)) for word in words
@@ -185,11 +188,27 @@ def _load(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles, p
         write_words(written, unit, words, active, frame.warps, judge_copied(batch, frame, taint, tiles.doubt))
 
 
+def _is_sound(batch: Batch, tiles: _Tiles, places: Longs, issuing: Lanes) -> bool:
+    """Whether tiles lie in the block's shared memory and begin with units, so that a copy can do nothing wrong."""
+    tensor, memory = tiles.tensor, batch.memory
+    if memory.peer_origins is not None:
+        return False
+    starts, columns = places[issuing], tiles.corners[issuing, 0] * tensor.width_bytes
+    size = -(-math.prod(tensor.extents[1:]) * tensor.pitch_bytes // LINE_BYTES) * LINE_BYTES
+    inside = (starts >= 0) & (starts % UNIT_BYTES == 0) & (starts + size <= memory.bound.shared_bytes)
+    whole = all(each % UNIT_BYTES == 0 for each in (tensor.address, *tensor.strides_bytes))
+    return whole and bool(inside.all() and (columns % UNIT_BYTES == 0).all())
+
+
 def _store(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles) -> None:
     """Shared memory into global, but for what lies outside of the tensor; what sums leave there is unknown."""
     # A store may not begin before the tensor: an H200 stops with an illegal instruction. It goes to no address here.
     _count(batch, frame, instruction, tiles, np.ones(frame.warps, np.int64))
+    sums = instruction.opcode != "UTMAREDG" or can_reduce(instruction, tiles.tensor.kind)
     below = (tiles.corners < 0).any(axis=1, keepdims=True)
+    sound = sums and not (below[:, 0] & tiles.issuing).any() and _is_sound(batch, tiles, tiles.places, tiles.issuing)
+    if sound and not batch.tally.brings:
+        return
     for unit, offsets, addresses, inside, within in _walk(tiles, whole_units=True):
         active = tiles.issuing[:, None] & inside & (within | below)
         given = Request(instruction, Space.SHARED, frame.rows, frame.warps, active)
