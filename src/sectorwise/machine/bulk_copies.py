@@ -258,8 +258,9 @@ def _is_sound(batch: Batch, ranges: _Ranges, issuing: Lanes) -> bool:
     if "G" not in ranges.ways or memory.peer_origins is not None:
         return False
     here, there = (ranges.target, ranges.source) if ranges.ways[0] == "S" else (ranges.source, ranges.target)
-    for first, size, at in zip(there[issuing].tolist(), ranges.sizes[issuing].tolist(), here[issuing].tolist(), strict=True):
-        in_shared = 0 <= at and at + size <= memory.bound.shared_bytes
+    moved = zip(there[issuing].tolist(), ranges.sizes[issuing].tolist(), here[issuing].tolist(), strict=True)
+    for first, size, at in moved:
+        in_shared = at >= 0 and at + size <= memory.bound.shared_bytes
         buffers = memory.global_memory.allocations
         in_buffer = any(each.base <= first and first + size <= each.base + each.size_bytes for each in buffers)
         if not in_shared or not in_buffer or at % UNIT_BYTES or first % UNIT_BYTES:

@@ -205,7 +205,7 @@ def _store(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles) 
     # A store may not begin before the tensor: an H200 stops with an illegal instruction. It goes to no address here.
     _count(batch, frame, instruction, tiles, np.ones(frame.warps, np.int64))
     sums = instruction.opcode != "UTMAREDG" or can_reduce(instruction, tiles.tensor.kind)
-    below = (tiles.corners < 0).any(axis=1, keepdims=True)
+    below = np.array((tiles.corners < 0).any(axis=1))[:, None]
     sound = sums and not (below[:, 0] & tiles.issuing).any() and _is_sound(batch, tiles, tiles.places, tiles.issuing)
     if sound and not batch.tally.brings:
         return

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
-from sectorwise.machine.likeness import ALL_AXES, SAME, Likeness, relate, spoil, take_along_one_axis, take_as_axis
+from sectorwise.machine.likeness import SAME, Likeness, relate, spoil, take_as_axis
 from sectorwise.machine.native.aside_forms import moving_slots
 from sectorwise.machine.native.flow import sees_others
 from sectorwise.machine.native.lookups import know_specials, look_up
+from sectorwise.machine.native.meetings import AXES, SAME_PREDICATE, Registers, bits_of
 from sectorwise.machine.native.relevance import guard_of
 from sectorwise.machine.native.trace import BLOCK_SPECIALS
 from sectorwise.machine.program import TERMINATORS
 from sectorwise.machine.registers import PREDICATE, UNIFORM, UNIFORM_PREDICATE
-from sectorwise.machine.tables import combine, read_table
+from sectorwise.machine.tables import combine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 Strides = tuple[int, int, int]
 """Blocks in a step along each axis of the grid, 0 where none is made."""
 
-AXES = ALL_AXES
-_PREDICATE = Likeness(bits=1)
 
 STRIDES = (1, 32, 64, 256, 1024, 4096)
 """Blocks in a step, tried in turn: indices are taken apart by powers of two."""
@@ -52,121 +51,6 @@ class SpoiledError(Exception):
         """Names the axes to blame."""
         super().__init__(axes)
         self.axes = axes
-
-
-Known = tuple[Likeness, "Guard | None"]
-"""The likeness of a slot, and the guard under which it holds (None: everywhere)."""
-
-
-@dataclass(slots=True)
-class Registers:
-    """Likenesses of slots; a slot that was written under a guard is as said where that guard holds, and there alone."""
-
-    slots: dict[int, tuple[Likeness, Guard | None]] = field(default_factory=dict)
-
-    def read(self, slot: int, guard: Guard | None) -> Likeness:
-        """The likeness of a slot, as an instruction under a guard sees it."""
-        found = self.slots.get(slot)
-        if found is None:
-            return Likeness(bits=_bits_of(slot))
-        likeness, valid = found
-        if valid is None or valid == guard:
-            return likeness
-        return Likeness(bits=likeness.bits, spoiled=AXES)
-
-    def write(self, slot: int, likeness: Likeness, guard: Guard | None, holds: Likeness = _PREDICATE) -> None:
-        """Sets a slot where a guard holds; `holds` is the likeness of its predicate."""
-        if guard is not None and _is_always(self.slots.get(guard[0]), holds=not guard[1]):
-            guard = None
-        valid = guard
-        if guard is not None:
-            # What was there stays where the guard does not hold.
-            old = self.read(slot, (guard[0], not guard[1]))
-            both = _choose(holds, likeness, old, negated=guard[1])
-            if both.table is not None or not both.spoiled:
-                likeness, valid = both, None
-        self.slots[slot] = likeness, valid
-        # Behind a change of its predicate, a guard says nothing of what it let through.
-        for other, (value, condition) in list(self.slots.items()):
-            if condition is not None and condition[0] == slot:
-                self.slots[other] = Likeness(bits=value.bits, spoiled=AXES), None
-
-    def join(self, other: Registers) -> bool:
-        """Adds what another way brings to a place; says whether that changed anything."""
-        changed = False
-        never, others_never = self._never(), other._never()
-        for slot in self.slots.keys() | other.slots.keys():
-            mine = self.slots.get(slot, (Likeness(bits=_bits_of(slot)), None))
-            theirs = other.slots.get(slot, (Likeness(bits=_bits_of(slot)), None))
-            both = _join_apart(mine, theirs, never, others_never)
-            if both != mine:
-                self.slots[slot] = both
-                changed = True
-        return changed
-
-
-    def _never(self) -> list[Guard]:
-        """Guards that hold in no lane."""
-        some = [(slot, known) for slot, known in self.slots.items() if known[0].bits == 1]
-        return [(slot, holds) for slot, known in some for holds in (False, True) if _is_always(known, holds=holds)]
-
-
-def _is_always(known: Known | None, *, holds: bool) -> bool:
-    """Whether a predicate holds, or does not, in all lanes of all blocks."""
-    if known is None or known[1] is not None or known[0].table is None or known[0].table.varies:
-        return False
-    return bool(read_table(known[0].table)[0, 0]) == holds
-
-
-def _join_apart(a: Known, b: Known, never_a: Sequence[Guard], never_b: Sequence[Guard]) -> Known:
-    """As `_join`; what holds under a guard is not disturbed by a way on which that guard never holds."""
-    if a == b:
-        return a
-    if a[1] is not None and a[1] in never_b:
-        return a
-    if b[1] is not None and b[1] in never_a:
-        return b
-    if (a[1] is None) != (b[1] is None):
-        # What holds everywhere holds under the other's guard too.
-        guard = a[1] or b[1]
-        return _join((a[0], guard), (b[0], guard))
-    both = _join(a, b)
-    if both[0].spoiled and not (a[0].spoiled and b[0].spoiled):
-        kept, never, others = (a, never_b, never_a) if b[0].spoiled else (b, never_a, never_b)
-        guard = next((each for each in never if each not in others), None)
-        if kept[1] is None and guard is not None:
-            return kept[0], guard
-    return both
-
-
-def _join(a: tuple[Likeness, Guard | None], b: tuple[Likeness, Guard | None]) -> tuple[Likeness, Guard | None]:
-    if a == b:
-        return a
-    first, second = a[0], b[0]
-    table = first.table if first.table == second.table else None
-    if a[1] != b[1]:
-        return Likeness(bits=first.bits, spoiled=AXES), None
-    if table is None:
-        # What begins as a number of a table may go on by steps that are the same: what is left of a block's rounds.
-        first, second = take_along_one_axis(first, second)
-    known = first.known if first.known == second.known else None
-    if first.form == second.form:
-        return Likeness(first.form, first.bits, known, first.spoiled | second.spoiled, table), a[1]
-    return spoil([first, second], first.bits, table), a[1]
-
-
-def _choose(holds: Likeness, new: Likeness, old: Likeness, *, negated: bool) -> Likeness:
-    """What is new where a predicate holds (or does not, if negated), else what is old."""
-    values = [holds, old, new] if negated else [holds, new, old]
-    table = relate("select", values, {})[0].table
-    if holds.is_same and (old.form, old.spoiled) == (new.form, new.spoiled) and not new.spoiled:
-        known = new.known if new.known == old.known else None
-        return Likeness(new.form, new.bits, known, table=table)
-    return spoil([new, old, Likeness(bits=1, spoiled=holds.axes)], new.bits, table)
-
-
-def _bits_of(slot: int) -> int:
-    return 1 if PREDICATE <= slot < UNIFORM_PREDICATE + 8 else 32
 
 
 class LikenessAlgebra:
@@ -206,7 +90,7 @@ class LikenessPort:
     splits: dict[Table, None] = field(default_factory=dict)
     found: dict[tuple[Table, int], tuple[Table, ...]] = field(default_factory=dict)
     guard: Guard | None = None
-    holds: Likeness = _PREDICATE
+    holds: Likeness = SAME_PREDICATE
     sees_others: bool = False
     loads_mutable: bool = False
     writes: bool = True
@@ -216,7 +100,7 @@ class LikenessPort:
         """The instruction that reads and writes from now on."""
         self.guard, self.sees_others = guard_of(step), sees_others(step)
         self.loads_mutable = not self.mutable.isdisjoint(self.reach.loaded(step.instruction.index))
-        self.holds = _PREDICATE if self.guard is None else self.registers.read(self.guard[0], None)
+        self.holds = SAME_PREDICATE if self.guard is None else self.registers.read(self.guard[0], None)
 
     def read_slot(self, slot: int) -> Likeness:
         """Likeness of a slot; where other lanes are seen, the instruction's guard says nothing of theirs."""
@@ -230,7 +114,7 @@ class LikenessPort:
             if old.form == likeness.form and not old.spoiled and (old.table is None or likeness.table is None):
                 # Neither a form nor a table would be left: blocks are told apart by the predicate instead.
                 self.settle(holds)
-                holds = _PREDICATE
+                holds = SAME_PREDICATE
         self.registers.write(slot, likeness, self.guard, holds)
 
     def settle(self, likeness: Likeness) -> None:
@@ -259,7 +143,7 @@ class LikenessPort:
     def read_predicate(self, index: int, *, uniform: bool = False) -> Likeness:
         """Likeness of a predicate."""
         if index == TRUE_PREDICATE:
-            return _PREDICATE
+            return SAME_PREDICATE
         return self.read_slot(index + (UNIFORM_PREDICATE if uniform else PREDICATE))
 
     def write_register(self, index: int, value: Likeness, *, uniform: bool = False) -> None:
@@ -291,7 +175,7 @@ class LikenessPort:
 
     def active(self) -> Likeness:
         """Lanes go the same ways in blocks that are alike."""
-        return _PREDICATE
+        return SAME_PREDICATE
 
     def mark_inexact(self) -> None:
         """What is inexact is so in all blocks."""
@@ -429,7 +313,7 @@ def _follow_step(port: LikenessPort, step: Step, relevant: frozenset[int]) -> No
     elif is_end:
         # What barriers say is the same where all that is done to them is.
         for slot in marks.writes:
-            port.write_slot(slot, Likeness(bits=_bits_of(slot)))
+            port.write_slot(slot, Likeness(bits=bits_of(slot)))
     else:
         likeness = spoil([port.read_slot(slot) for slot in marks.reads], 32)
         for slot in marks.writes:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sectorwise.machine.native.aside_forms import Motion, find_motion, is_trial, read_aside
+from sectorwise.machine.native.aside_forms import is_trial, read_aside
+from sectorwise.machine.native.aside_motion import Motion, find_motion
 from sectorwise.machine.native.code import Code
 from sectorwise.machine.native.flow import is_conditional
 from sectorwise.machine.native.layout import CONTEXT, TRIES

@@ -1,7 +1,7 @@
 """Turns what a block's copies did into how far other blocks' copies may be from them and still be counted alike.
 
-A tile is counted by where its rows begin in a line, and by which of its elements lie in the tensor; a range by where it
-begins. So those of other blocks may be whole lines away, and tiles that lie wholly inside along an axis anywhere inside.
+A tile is counted by where its rows begin in a line, and by which of its elements lie in the tensor; a range by where
+it begins. So those of other blocks may be whole lines away, and tiles that lie inside along an axis anywhere inside.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sectorwise.binding import BoundLaunch
     from sectorwise.launch.map_bytes import TensorMap
     from sectorwise.machine.likeness import Axis
-    from sectorwise.machine.native.aside_forms import Motion
+    from sectorwise.machine.native.aside_motion import Motion
 
     Columns = Mapping[Axis, npt.NDArray[np.int64]]
 
@@ -73,7 +73,7 @@ def find_extents(sights: Sights, motions: Mapping[int, Motion], bound: BoundLaun
         axes = zip(motion.corner, sight.least, sight.greatest, tensor.shape, tensor.extents, tensor.steps, strict=True)
         for form, least, greatest, size, count, step in axes:
             last = size - 1 - (count - 1) * step
-            inside = 0 <= least and greatest <= last
+            inside = least >= 0 and greatest <= last
             found.append(Extent(form, least, greatest, *((0, last) if inside else (least, greatest))))
     return [extent for extent in found if extent.form != SAME]
 

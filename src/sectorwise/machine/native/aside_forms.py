@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER, Address, Predicate, Register
 from sectorwise.counting.request import Space
 from sectorwise.machine.bulk_rows import following, name_places
-from sectorwise.machine.likeness import SAME, Form, relate, take_as_axis
 from sectorwise.machine.mbarriers import last_register
 from sectorwise.machine.program import predicate_slot, register_slot
 from sectorwise.machine.tile_copies import FIRST_CORNER, count_axes
 
 if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction
-    from sectorwise.machine.native.alike import Registers
 
 RANGES = frozenset(("UBLKCP", "UBLKPF", "UBLKRED"))
 TILES = frozenset(("UTMALDG", "UTMAPF", "UTMAREDG", "UTMASTG"))
@@ -30,10 +28,10 @@ class Aside:
     """Slots that an instruction reads and writes.
 
     `alike` are those on which hangs what it does: places in shared memory, sizes, maps, words for barriers. `awaited`
-    says which phase of a barrier is waited for. `corner` are the coordinates of a tile by a map whose address begins in
-    `tensor_map`; `address` is the first of two words of a place in global memory from or to which as much as `size` says
-    is copied (None: a tile is). By these places copies of different blocks may be apart. `loads` and `stores` are the
-    spaces between which it copies; what it leaves there is not followed.
+    says which phase of a barrier is waited for. `corner` are the coordinates of a tile by the map whose address begins
+    in `tensor_map`; `address` is the first word of a place in global memory, from or to which as much is copied as
+    `size` says (None: a tile is). By these places copies of different blocks may be apart. `loads` and `stores` are
+    the spaces between which it copies; what it leaves there is not followed.
     """
 
     alike: tuple[int, ...] = ()
@@ -51,37 +49,6 @@ class Aside:
         """All slots that it reads."""
         address = () if self.address is None else (self.address, self.address + 1)
         return (*self.alike, *self.awaited, *self.corner, *address)
-
-
-@dataclass(frozen=True, slots=True)
-class Motion:
-    """How places of copies move between blocks: the coordinates of a tile, or an address and its lower word.
-
-    `tabulated` are the coordinates, or the address, that are numbers of a table in themselves.
-    """
-
-    corner: tuple[Form, ...] = ()
-    address: Form = SAME
-    low: Form = SAME
-    tabulated: tuple[bool, ...] = ()
-
-    @property
-    def forms(self) -> tuple[Form, ...]:
-        """All forms."""
-        return (*self.corner, self.address, self.low)
-
-
-def find_motion(aside: Aside, registers: Registers) -> Motion:
-    """How the places of a copy move, from how registers do where it is issued."""
-    if aside.address is not None:
-        low, high = (registers.read(aside.address + step, None) for step in (0, 1))
-        found = relate("join", [low, high], {})[0]
-        taken = take_as_axis(found)
-        return Motion((), taken.form, take_as_axis(low).form, (taken is not found,))
-    corner = [registers.read(slot, None) for slot in aside.corner]
-    taken_corner = [take_as_axis(each) for each in corner]
-    tabulated = tuple(one is not other for one, other in zip(corner, taken_corner, strict=True))
-    return Motion(tuple(each.form for each in taken_corner), tabulated=tabulated)
 
 
 def read_aside(instruction: Instruction) -> Aside | None:

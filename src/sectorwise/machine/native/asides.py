@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 
     from sectorwise.binding import Allocation, BoundLaunch
     from sectorwise.launch.map_bytes import TensorMap
-    from sectorwise.machine.native.aside_forms import Aside, Motion
+    from sectorwise.machine.native.aside_forms import Aside
+    from sectorwise.machine.native.aside_motion import Motion
     from sectorwise.machine.native.session import Session
     from sectorwise.machine.native.translate import Translation
     from sectorwise.machine.program import Program, Step
@@ -127,7 +128,7 @@ def _run(desk: Desk, index: int, taken: int) -> int:
 
 def _look(desk: Desk, index: int, frame: Frame, window: Window) -> None:
     """Notes where a copy that moves between blocks goes in this one."""
-    step, aside = desk.steps[index]
+    _, aside = desk.steps[index]
 
     def word(slot: int) -> int:
         return int(of_group(frame, window.read(slot))[0])

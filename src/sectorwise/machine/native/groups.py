@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sectorwise.machine.native.aside_code import write_aside_routine
 from sectorwise.machine.native.code import Code
 from sectorwise.machine.native.layout import (
     BARRIER,
@@ -56,6 +57,8 @@ def write_group_routine(name: str) -> str:
             return _write_release().text()
         case "wake":
             return _write_wake().text()
+        case "aside" | "retract":
+            return write_aside_routine(name)
         case "vote":
             return write_vote_routine()
         case _:

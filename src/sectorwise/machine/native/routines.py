@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from sectorwise.machine.algebra import Rounding
-from sectorwise.machine.native.aside_code import write_aside_routine
 from sectorwise.machine.native.exchanges import write_exchange_routine
 from sectorwise.machine.native.groups import write_group_routine
 from sectorwise.machine.native.memory import write_memory_routine
@@ -114,8 +113,6 @@ def _routine(name: str) -> str:
             return write_memory_routine(name)
         case ["run" | "clear"]:
             return ""
-        case ["aside" | "retract"]:
-            return write_aside_routine(name)
         case _:
             return write_group_routine(name)
 

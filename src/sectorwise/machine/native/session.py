@@ -72,8 +72,8 @@ _MAKE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
 class Session:
     """Memory and callbacks of one thread that runs blocks of a launch; `regions` and `keep` live as long as it does.
 
-    `pending` collects rows of logs that count more than once, as long as it is not known how often. `copies` are sums of
-    copies of whole ranges, `sights` what was seen of those that move between blocks (`asides`).
+    `pending` collects rows of logs that count more than once, as long as it is not known how often. `copies` are sums
+    of copies of whole ranges, `sights` what was seen of those that move between blocks (`asides`).
     """
 
     context: Region

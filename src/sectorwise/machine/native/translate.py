@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from sectorwise.binary.ir import TRUE_PREDICATE
 from sectorwise.machine.native.algebra import LlvmAlgebra
-from sectorwise.machine.native.alike import Registers
 from sectorwise.machine.native.control import Ending, end_block, read_ending, run_inline_control
 from sectorwise.machine.native.flow import Flow, find_live, sees_others
 from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL, WAITS, WORD_ROW
+from sectorwise.machine.native.meetings import Registers
 from sectorwise.machine.native.port import BlockState, LlvmPort
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.watch import WatchedAlgebra, Watcher
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sectorwise.counting.request import Space
     from sectorwise.machine.likeness import Form
     from sectorwise.machine.native.alike import Alike
-    from sectorwise.machine.native.aside_forms import Motion
+    from sectorwise.machine.native.aside_motion import Motion
     from sectorwise.machine.native.values import Operand
     from sectorwise.machine.native.watch import Watch
     from sectorwise.machine.program import BasicBlock, Program, Step
@@ -42,8 +42,9 @@ class Translation:
     memory instructions (three numbers each), `sized` are the copies with a source size; `state_bytes` is the size of a
     warp's registers, `needed` the routines that the text calls. `watches` are the values whose least and greatest are
     kept, `moves` the forms by which addresses move between blocks, each with the period of
-    its counts. `tracked` are the memories of which it is noted what was written; `in_step` is as in `Flow`. `asides` are
-    the instructions that Python runs, with how their places move; `offsets` is where registers lie in a warp's state.
+    its counts. `tracked` are the memories of which it is noted what was written; `in_step` is as in `Flow`. `asides`
+    are the instructions that Python runs, with how their places move; `offsets` is where registers lie in a warp's
+    state.
     """
 
     text: str
@@ -258,8 +259,8 @@ def _head(port: LlvmPort, flow: Flow) -> str:
         "watches": "watches",
     }
     lines = ["define internal i32 @run(ptr noalias %ctx) noinline {", "entry:", "  %place = alloca i32"]
-    for name, field in loads.items():
-        lines.append(f"  %at.{name} = getelementptr i8, ptr %ctx, i64 {CONTEXT[field]}")
+    for name, source in loads.items():
+        lines.append(f"  %at.{name} = getelementptr i8, ptr %ctx, i64 {CONTEXT[source]}")
         lines.append(f"  %{name} = load ptr, ptr %at.{name}")
     for bank in port.banks:
         lines.append(f"  %at.bank{bank} = getelementptr i8, ptr %ctx, i64 {CONTEXT['banks'] + 8 * bank}")
