@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction
     from sectorwise.machine.batch import Batch
     from sectorwise.machine.frame import Frame
+    from sectorwise.machine.memory import BatchMemory
     from sectorwise.machine.registers import Window
 
     Masks = npt.NDArray[np.uint32]
@@ -164,12 +165,9 @@ def _count(
     rows = np.flatnonzero(issuing).tolist()
     for row in rows:
         reached = 1 if targets is None else int(targets[row])
-        size, at = int(sizes[row]), (int(there[row]) % LINE_BYTES, int(here[row]) % LINE_BYTES)
-        sectors = _count_range(*at, size, spread) if "G" in ways else 0
-        ideal = -(-size // SECTOR_BYTES) if "G" in ways else 0
-        add_moved(
-            counter, Moved(1, reached, size, 0, reached * sectors, reached * ideal, sectors, reached * size, size)
-        )
+        size, places = int(sizes[row]), (int(there[row]), int(here[row]))
+        moved = measure_range(*places, size, reached, spread=spread) if "G" in ways else _within(size, reached)
+        add_moved(counter, moved)
     if ranges.barrier is not None:
         for size in np.unique(sizes[rows]).tolist():
             those = sizes[rows] == size
@@ -180,6 +178,17 @@ def _count(
     if batch.tally.options.observers and "G" in ways:
         units = [int(there[row]) + np.arange(0, int(sizes[row]), UNIT_BYTES) for row in rows]
         tell_sectors(batch, frame, instruction, rows, units)
+
+
+def measure_range(there: int, here: int, size: int, targets: int, *, spread: bool = False) -> Moved:
+    """What a range from `there` in global memory moves to or from `here` in the shared window of each target."""
+    sectors, ideal = _count_range(there % LINE_BYTES, here % LINE_BYTES, size, spread), -(-size // SECTOR_BYTES)
+    return Moved(1, targets, size, 0, targets * sectors, targets * ideal, sectors, targets * size, size)
+
+
+def _within(size: int, targets: int) -> Moved:
+    """What a range moves that goes from shared memory to shared memory."""
+    return Moved(1, targets, size, 0, 0, 0, 0, targets * size, size)
 
 
 @lru_cache(4096)
@@ -253,16 +262,17 @@ def _copy(batch: Batch, frame: Frame, instruction: Instruction, ranges: _Ranges,
 
 
 def _is_sound(batch: Batch, ranges: _Ranges, issuing: Lanes) -> bool:
-    """Whether ranges lie in the block's shared memory and in a buffer, so that a copy can do nothing wrong."""
-    memory = batch.memory
-    if "G" not in ranges.ways or memory.peer_origins is not None:
+    """Whether copies of these ranges can do nothing wrong."""
+    if "G" not in ranges.ways or batch.memory.peer_origins is not None:
         return False
     here, there = (ranges.target, ranges.source) if ranges.ways[0] == "S" else (ranges.source, ranges.target)
-    moved = zip(there[issuing].tolist(), ranges.sizes[issuing].tolist(), here[issuing].tolist(), strict=True)
-    for first, size, at in moved:
-        in_shared = at >= 0 and at + size <= memory.bound.shared_bytes
-        buffers = memory.global_memory.allocations
-        in_buffer = any(each.base <= first and first + size <= each.base + each.size_bytes for each in buffers)
-        if not in_shared or not in_buffer or at % UNIT_BYTES or first % UNIT_BYTES:
-            return False
-    return True
+    copied = zip(there[issuing].tolist(), here[issuing].tolist(), ranges.sizes[issuing].tolist(), strict=True)
+    return all(lies_well(batch.memory, *each) for each in copied)
+
+
+def lies_well(memory: BatchMemory, there: int, here: int, size: int) -> bool:
+    """Whether bytes from `there` on lie in one buffer, from `here` on in shared memory, and both begin with units."""
+    buffers = memory.global_memory.allocations
+    inside = any(each.base <= there and there + size <= each.base + each.size_bytes for each in buffers)
+    whole = there % UNIT_BYTES == 0 and here % UNIT_BYTES == 0
+    return inside and whole and 0 <= here <= memory.bound.shared_bytes - size

@@ -62,9 +62,6 @@ _ELEMENTS_AT_ONCE = 1 << 16
 _FEWEST_BLOCKS = 16
 """Fewer blocks are not worth asking which are alike."""
 
-_MOST_LEFT = 8
-"""Of blocks that call Python often, so many run here after those that are alike."""
-
 
 def execute_native(
     bound: BoundLaunch,
@@ -73,7 +70,6 @@ def execute_native(
     *,
     assumes: bool = False,
     host: Host | None = None,
-    hands_back: bool = False,
 ) -> Execution:
     """Runs every lane of every warp of every block, block after block; the result is the reference engine's.
 
@@ -81,8 +77,7 @@ def execute_native(
 
     With `assumes` it also runs launches in which inexact values, or an order of warps, may decide what happens: their
     memory instructions are marked as assumed or dependent on the schedule wherever that may be, where the reference
-    engine marks them only if it was so. With `hands_back` it leaves launches to that engine which it runs no faster:
-    those that call Python often, and whose blocks are not alike.
+    engine marks them only if it was so.
 
     Raises:
         UnsupportedError: machine code does not do something of this launch; the reference engine does.
@@ -103,7 +98,7 @@ def execute_native(
             text = flow.step_at(min(doubts)).instruction.text
             raise UnsupportedError(f"{text} may depend on a value that is inexact, or on an order")
         with contextlib.suppress(StrayedError):
-            plan = Plan(program, flow, host, relevant, reach, doubts, assumes, calls, hands_back)
+            plan = Plan(program, flow, host, relevant, reach, doubts, assumes, calls)
             execution = _run(bound, options, plan, progress)
             if not calls and all(step.instruction.index in relevant for step in flow.steps() if writes_buffers(step)):
                 return execution
@@ -163,8 +158,6 @@ def _run(
             # What machine code takes apart further than the proof did is no harm, only work.
             with contextlib.suppress(SpoiledError):
                 left = _run_classes(tally, plan, alike, progress)
-        if left.size > _MOST_LEFT and plan.calls and plan.hands_back:
-            raise UnsupportedError("many blocks that are not alike, and wait for mbarriers")
         if left.size:
             sampling = _run_left(tally, plan, left, progress)
     met = {index: counter.met for index, counter in tally.counters.items() if counter.met}

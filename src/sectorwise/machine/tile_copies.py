@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from sectorwise.launch.map_bytes import TensorMap
     from sectorwise.machine.batch import Batch
     from sectorwise.machine.frame import Frame
+    from sectorwise.machine.memory import BatchMemory
     from sectorwise.machine.registers import Window
 
     Masks = npt.NDArray[np.uint32]
@@ -116,13 +117,18 @@ def count_axes(instruction: Instruction) -> int:
     return next((int(name[0]) for name in instruction.modifiers if name.endswith("D") and name[:-1].isdigit()), 0)
 
 
+def is_followed(instruction: Instruction) -> bool:
+    """Whether the form of a copy is one that is known."""
+    return _MODIFIERS.issuperset(instruction.modifiers)
+
+
 def _find_tiles(
     batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks
 ) -> list[_Tiles] | None:
     """The tiles by map; None where a register, the map or its layout is not known."""
     places = name_places(instruction)
     axes = count_axes(instruction)
-    if len(places) < 2 or not axes or not _MODIFIERS.issuperset(instruction.modifiers):
+    if len(places) < 2 or not axes or not is_followed(instruction):
         return None
     first = FIRST_CORNER.get(instruction.opcode, 1)
     named = [Register(places[0].index + step, places[0].uniform) for step in range(first + axes)]
@@ -189,15 +195,19 @@ def _load(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles, p
 
 
 def _is_sound(batch: Batch, tiles: _Tiles, places: Longs, issuing: Lanes) -> bool:
-    """Whether tiles lie in the block's shared memory and begin with units, so that a copy can do nothing wrong."""
-    tensor, memory = tiles.tensor, batch.memory
-    if memory.peer_origins is not None:
+    """Whether copies of these tiles can do nothing wrong."""
+    if batch.memory.peer_origins is not None:
         return False
-    starts, columns = places[issuing], tiles.corners[issuing, 0] * tensor.width_bytes
-    size = -(-math.prod(tensor.extents[1:]) * tensor.pitch_bytes // LINE_BYTES) * LINE_BYTES
-    inside = (starts >= 0) & (starts % UNIT_BYTES == 0) & (starts + size <= memory.bound.shared_bytes)
-    whole = all(each % UNIT_BYTES == 0 for each in (tensor.address, *tensor.strides_bytes))
-    return whole and bool(inside.all() and (columns % UNIT_BYTES == 0).all())
+    tiles_at = zip(places[issuing].tolist(), tiles.corners[issuing, 0].tolist(), strict=True)
+    return all(lies_well(batch.memory, tiles.tensor, place, column) for place, column in tiles_at)
+
+
+def lies_well(memory: BatchMemory, tensor: TensorMap, place: int, column: int) -> bool:
+    """Whether a tile at a column lies in the block's own shared memory from `place` on, and begins with units."""
+    size = -(-tensor.landing_bytes // LINE_BYTES) * LINE_BYTES
+    whole = all(each % UNIT_BYTES == 0 for each in (place, column * tensor.width_bytes, tensor.address))
+    whole = whole and all(each % UNIT_BYTES == 0 for each in tensor.strides_bytes)
+    return whole and 0 <= place <= memory.bound.shared_bytes - size
 
 
 def _store(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles) -> None:
@@ -244,7 +254,7 @@ def _count(
         add_moved(counter, measure_tile(tiles.tensor, corner, place, int(targets[row]), loads=loads, spread=spread))
     note_doubts(batch, frame, instruction, tiles.doubt)
     if barrier is not None:
-        size_bytes = math.prod(tiles.tensor.extents[1:]) * tiles.tensor.pitch_bytes
+        size_bytes = tiles.tensor.landing_bytes
         starts, told = (np.unique(each[issuing] % WINDOW_BYTES).tolist() for each in (tiles.places, barrier))
         note_landings(counter, starts, size_bytes, told)
     if batch.tally.options.observers:

@@ -30,8 +30,9 @@ class Aside:
     `alike` are those on which hangs what it does: places in shared memory, sizes, maps, words for barriers. `awaited`
     says which phase of a barrier is waited for. `corner` are the coordinates of a tile by the map whose address begins
     in `tensor_map`; `address` is the first word of a place in global memory, from or to which as much is copied as
-    `size` says (None: a tile is). By these places copies of different blocks may be apart. `loads` and `stores` are
-    the spaces between which it copies; what it leaves there is not followed.
+    `size` says (None: a tile is). By these places copies of different blocks may be apart. `place` is that in shared
+    memory, `barrier` what is told. `loads` and `stores` are the spaces between which it copies; what it leaves there
+    is not followed.
     """
 
     alike: tuple[int, ...] = ()
@@ -40,9 +41,16 @@ class Aside:
     tensor_map: int = -1
     address: int | None = None
     size: int = -1
+    place: int | None = None
+    barrier: int | None = None
     writes: tuple[int, ...] = ()
     loads: Space | None = None
     stores: Space | None = None
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it copies, or fetches, a tile or a range."""
+        return bool(self.corner) or self.address is not None
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -119,11 +127,11 @@ def _read_tile(instruction: Instruction) -> Aside | None:
     found = Aside(alike=alike, corner=corner, tensor_map=register_slot(places[1]))
     match instruction.opcode:
         case "UTMALDG":
-            return replace(found, loads=Space.GLOBAL, stores=Space.SHARED)
+            return replace(found, place=start, barrier=start + 1, loads=Space.GLOBAL, stores=Space.SHARED)
         case "UTMAPF":
             return found
         case _:
-            return replace(found, loads=Space.SHARED, stores=Space.GLOBAL)
+            return replace(found, place=start, loads=Space.SHARED, stores=Space.GLOBAL)
 
 
 def _read_range(instruction: Instruction) -> Aside | None:
@@ -140,11 +148,13 @@ def _read_range(instruction: Instruction) -> Aside | None:
     match ways:
         case ("S", "G"):
             alike = (*_slots(size), *_slots(places[0]), *_slots(following(places[0])))
-            found = Aside(alike=alike, address=register_slot(places[1]), size=units)
+            place = register_slot(places[0])
+            found = Aside(alike=alike, address=register_slot(places[1]), size=units, place=place, barrier=place + 1)
             return replace(found, loads=Space.GLOBAL, stores=Space.SHARED)
         case ("G", "S"):
             alike = (*_slots(size), *_slots(places[1]))
-            found = Aside(alike=alike, address=register_slot(places[0]), size=units)
+            place = register_slot(places[1])
+            found = Aside(alike=alike, address=register_slot(places[0]), size=units, place=place)
             return replace(found, loads=Space.SHARED, stores=Space.GLOBAL)
         case _:
             return None

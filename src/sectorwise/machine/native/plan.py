@@ -49,7 +49,7 @@ class Plan:
 
     `reach` says which parts of memory instructions touch. `doubts` are memory instructions of which it is not certain
     that they do what they do here, and why; `assumes` says that there may be more. `calls` says that machine code calls
-    Python often, `hands_back` that launches which take long so are for the reference engine.
+    Python often.
     """
 
     program: Program
@@ -60,7 +60,6 @@ class Plan:
     doubts: Mapping[int, int] = field(default_factory=dict)
     assumes: bool = False
     calls: bool = False
-    hands_back: bool = False
 
 
 @dataclass(frozen=True, slots=True)
