@@ -6,10 +6,10 @@ it begins. So those of other blocks may be whole lines away, and tiles that lie 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.counting.pieces import LINE_BYTES
 from sectorwise.machine.likeness import SAME, Extent, Form, add_forms
@@ -30,8 +30,7 @@ _FAR = 1 << 62
 _WORD = (1 << 32) - 1
 
 
-@dataclass(slots=True)
-class Sight:
+class Sight(Struct):
     """The least and greatest coordinates of the tiles that one instruction copied by one map, or addresses of a range.
 
     Of ranges (`tensor` is None) the three are the address, the one behind the last byte, and the address's lower word.
@@ -42,8 +41,7 @@ class Sight:
     greatest: list[int]
 
 
-@dataclass(slots=True)
-class Sights:
+class Sights(Struct):
     """What has been seen since the last block began, by instruction and address of the map (0: ranges)."""
 
     seen: dict[tuple[int, int], Sight] = field(default_factory=dict)

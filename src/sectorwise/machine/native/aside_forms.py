@@ -6,8 +6,10 @@ memory for anything there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER, Address, Predicate, Register
 from sectorwise.counting.request import Space
@@ -23,8 +25,7 @@ RANGES = frozenset(("UBLKCP", "UBLKPF", "UBLKRED"))
 TILES = frozenset(("UTMALDG", "UTMAPF", "UTMAREDG", "UTMASTG"))
 
 
-@dataclass(frozen=True, slots=True)
-class Aside:
+class Aside(Struct, frozen=True):
     """Slots that an instruction reads and writes.
 
     `alike` are those on which hangs what it does: places in shared memory, sizes, maps, words for barriers. `awaited`

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sectorwise.machine.likeness import SAME, Form, relate, take_as_axis
 
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from sectorwise.machine.native.meetings import Registers
 
 
-@dataclass(frozen=True, slots=True)
-class Motion:
+class Motion(Struct, frozen=True):
     """How places of copies move between blocks: the coordinates of a tile, or an address and its lower word.
 
     `tabulated` are the coordinates, or the address, that are numbers of a table in themselves.

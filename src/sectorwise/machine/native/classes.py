@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from sectorwise.counting.request import Space
 from sectorwise.machine.copy_sums import CopyCounter, merge_copies
@@ -36,8 +36,7 @@ _TRIALS = 32
 """So many blocks are run as examples before it is asked whether that is worth it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Classes:
+class Classes(Struct, frozen=True):
     """What has run: `stop` of the context (0: all), issue counts [basic blocks, 2], blocks that nothing stands for.
 
     `copies` are the sums of copies of whole ranges, by instruction.

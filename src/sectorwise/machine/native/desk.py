@@ -5,10 +5,10 @@ One block runs at a time, so that a batch of one block stands for all; its share
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.binding import CONSTANT_WINDOW, PARAMETER_WINDOW
 from sectorwise.launch.contents import materialise
@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from sectorwise.machine.program import Program, Step
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """An instruction that Python runs: what it reads and writes, how its places move between blocks, if they do."""
 
     step: Step
@@ -47,8 +46,7 @@ class Task:
     moves: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What an instruction on barriers does to their words, and to the registers it writes; whether its lanes wait."""
 
     words: tuple[int, ...]
@@ -56,8 +54,7 @@ class Outcome:
     waits: bool
 
 
-@dataclass(slots=True)
-class Desk:
+class Desk(Struct):
     """Where the asides of a session are run: `tasks` by instruction.
 
     `states` are the bytes of all registers, `words` those of shared memory, 64 bits each. `sights` is what has been
@@ -91,8 +88,8 @@ def open_desk(session: Session, bound: BoundLaunch, program: Program, translatio
         aside = read_aside(step.instruction)
         if aside is not None:
             tasks[index] = Task(step, aside, motion, any(motion.forms))
-    states = memoryview(session.regions["states"].octets)
-    return Desk(session, batch, tasks, translation, states, memoryview(shared).cast("Q"))
+    states = session.regions["states"].octets.data
+    return Desk(session, batch, tasks, translation, states, shared.data.cast("Q"))
 
 
 def _contents_of(allocation: Allocation) -> npt.NDArray[np.uint8]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from sectorwise.machine.likeness import ALL_AXES, Likeness, relate, spoil, take_along_one_axis
 from sectorwise.machine.registers import PREDICATE, UNIFORM_PREDICATE
@@ -21,8 +22,7 @@ Known = tuple[Likeness, "Guard | None"]
 """The likeness of a slot, and the guard under which it holds (None: everywhere)."""
 
 
-@dataclass(slots=True)
-class Registers:
+class Registers(Struct):
     """Likenesses of slots; a slot that was written under a guard is as said where that guard holds, and there alone."""
 
     slots: dict[int, tuple[Likeness, Guard | None]] = field(default_factory=dict)
