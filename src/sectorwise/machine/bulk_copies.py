@@ -22,10 +22,8 @@ from sectorwise.machine.bulk_rows import (
     barrier_words,
     complete,
     doubt_places,
-    following,
     judge_copied,
     leave_sums_unknown,
-    name_places,
     note_doubt,
     release,
     row_places,
@@ -38,6 +36,7 @@ from sectorwise.machine.copy_sums import Moved, add_moved, note_landings
 from sectorwise.machine.lanes import unpack
 from sectorwise.machine.mbarriers import change_words, find_words_at
 from sectorwise.machine.memory import WINDOW_BYTES, Request, resolve
+from sectorwise.machine.named_registers import following, name_places
 from sectorwise.machine.program import register_slot
 from sectorwise.machine.storage import read_words, stain_words, write_words
 from sectorwise.machine.taint import UNKNOWN

@@ -13,6 +13,7 @@ from sectorwise.machine.convergence import State
 from sectorwise.machine.frame import of_group
 from sectorwise.machine.lanes import pack, unpack
 from sectorwise.machine.memory import Request, resolve
+from sectorwise.machine.named_registers import last_register
 from sectorwise.machine.program import predicate_slot, register_slot
 from sectorwise.machine.taint import ORDERED, UNKNOWN, collect, join, level_of
 from sectorwise.machine.unknown import mark_results_unknown
@@ -125,12 +126,6 @@ def note_words(batch: Batch, before: npt.NDArray[np.uint64], after: npt.NDArray[
     if batch.memory.watched and (before != after).any():
         batch.memory.changes += 1
         batch.memory.watched = False
-
-
-def last_register(instruction: Instruction) -> Register:
-    """The last register that an instruction names; RZ where there is none."""
-    none = Register(ZERO_REGISTER)
-    return next((operand for operand in reversed(instruction.operands) if isinstance(operand, Register)), none)
 
 
 def _read(frame: Frame, window: Window, register: Register, step: int = 0) -> npt.NDArray[np.int64]:

@@ -15,7 +15,6 @@ from sectorwise.machine.clusters import find_shape
 from sectorwise.machine.counted import Counted
 from sectorwise.machine.memory import open_global_memory
 from sectorwise.machine.native.alike import SpoiledError, find_alike_registers
-from sectorwise.machine.native.asides import attach_desk
 from sectorwise.machine.native.classes import run_examples
 from sectorwise.machine.native.compiler import find_host
 from sectorwise.machine.native.flow import find_flow, split_at_accesses
@@ -23,6 +22,7 @@ from sectorwise.machine.native.layout import LANES
 from sectorwise.machine.native.origins import find_reach, reach_spaces
 from sectorwise.machine.native.plan import (
     Plan,
+    attach_asides,
     build_code,
     check_stop,
     count_blocks,
@@ -185,7 +185,7 @@ def _run_classes(
     translation, library = build_code(tally, plan, alike)
     counters, limit = open_counters(plan, translation), tally.options.step_limit
     session = open_session(bound, translation, library, open_buffers(tally, plan), counters, limit, plan.reach)
-    attach_desk(session, bound, plan.program, translation)
+    attach_asides(session, bound, plan, translation)
     classes = run_examples(session, bound, translation, alike, progress, tally.lengths)
     check_stop(tally, session, classes.stop)
     enter_counted(tally, translation, Counted(counters, classes.issued, classes.copies))

@@ -20,10 +20,8 @@ from sectorwise.machine.bulk_rows import (
     complete,
     doubt_places,
     doubt_registers,
-    following,
     judge_copied,
     leave_sums_unknown,
-    name_places,
     note_doubt,
     release,
     row_places,
@@ -33,6 +31,7 @@ from sectorwise.machine.bulk_sums import can_reduce, reduce_words
 from sectorwise.machine.copy_counts import find_copy_counter, note_doubts, note_unknown, tell_sectors
 from sectorwise.machine.copy_sums import add_moved, note_landings
 from sectorwise.machine.memory import WINDOW_BYTES, Request, resolve
+from sectorwise.machine.named_registers import FIRST_CORNER, count_axes, following, name_places
 from sectorwise.machine.storage import empty_shadow, read_words, stain_words, write_words
 from sectorwise.machine.taint import UNKNOWN
 from sectorwise.machine.tile_pieces import list_units, measure_tile
@@ -56,8 +55,6 @@ if TYPE_CHECKING:
 _MODIFIERS = frozenset(
     {"1D", "2D", "3D", "4D", "5D", "MULTICAST", "ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "L2"}
 )
-FIRST_CORNER = {"UTMALDG": 2, "UTMAPF": 0}
-"""Registers before those of a tile's corner: 1 where that is a place in shared memory alone."""
 
 
 class _Tiles(Struct, frozen=True):
@@ -109,11 +106,6 @@ def _load_all(batch: Batch, frame: Frame, window: Window, instruction: Instructi
             there, told = (rank * WINDOW_BYTES + each % WINDOW_BYTES for each in (tiles.places, barrier))
             _load(batch, frame, instruction, tiles, there, issuing)
             complete(batch, frame, instruction, issuing, told, sizes)
-
-
-def count_axes(instruction: Instruction) -> int:
-    """How many coordinates the corner of a tile has; 0 where the instruction does not say so."""
-    return next((int(name[0]) for name in instruction.modifiers if name.endswith("D") and name[:-1].isdigit()), 0)
 
 
 def is_followed(instruction: Instruction) -> bool:

@@ -13,10 +13,8 @@ from msgspec.structs import replace
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER, Address, Predicate, Register
 from sectorwise.counting.request import Space
-from sectorwise.machine.bulk_rows import following, name_places
-from sectorwise.machine.mbarriers import last_register
+from sectorwise.machine.named_registers import FIRST_CORNER, count_axes, following, last_register, name_places
 from sectorwise.machine.program import predicate_slot, register_slot
-from sectorwise.machine.tile_copies import FIRST_CORNER, count_axes
 
 if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction

@@ -41,9 +41,7 @@ _MOST_KEPT = 1 << 14
 
 
 def attach_desk(session: Session, bound: BoundLaunch, program: Program, translation: Translation) -> None:
-    """Lets machine code of a session call what its translation leaves to Python; nothing where that is nothing."""
-    if not translation.asides:
-        return
+    """Lets machine code of a session call what its translation leaves to Python."""
     desk = open_desk(session, bound, program, translation)
     session.copies = desk.batch.tally.bulk
     session.sights = desk.sights

@@ -11,7 +11,6 @@ from sectorwise.counting.request import Operation, Space
 from sectorwise.errors import StepLimitError
 from sectorwise.machine.copy_sums import CopyCounter, merge_copies
 from sectorwise.machine.counted import Counted, add_counted
-from sectorwise.machine.native.asides import attach_desk
 from sectorwise.machine.native.compiler import build, load
 from sectorwise.machine.native.layout import CONTEXT, MISSED, OUT_OF_FUEL, STRAYED
 from sectorwise.machine.native.lazy import Buffers
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Access
     from sectorwise.machine.batch import Tally
     from sectorwise.machine.native.alike import Alike
@@ -113,8 +113,16 @@ def open_crew(tally: Tally, plan: Plan, code: tuple[Translation, Library], block
         for _ in range(count)
     ]
     for session in sessions:
-        attach_desk(session, tally.bound, plan.program, translation)
+        attach_asides(session, tally.bound, plan, translation)
     return Crew(tally, plan, translation, sessions)
+
+
+def attach_asides(session: Session, bound: BoundLaunch, plan: Plan, translation: Translation) -> None:
+    """Lets machine code of a session call what its translation leaves to Python, which is loaded where there is any."""
+    if translation.asides:
+        from sectorwise.machine.native.asides import attach_desk
+
+        attach_desk(session, bound, plan.program, translation)
 
 
 def open_buffers(tally: Tally, plan: Plan) -> Buffers:
