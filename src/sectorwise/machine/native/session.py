@@ -6,12 +6,14 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 from sectorwise.counting.request import Space
+from sectorwise.machine.copy_sums import scale_copies
 from sectorwise.machine.execution import FirstRequest
 from sectorwise.machine.memory import WINDOW_BYTES, stack_bytes
 from sectorwise.machine.native.arena import Region, make_region, make_sparse
+from sectorwise.machine.native.aside_extents import Sights
 from sectorwise.machine.native.layout import (
     ALLOCATION,
     ALLOCATION_BYTES,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.binding import BoundLaunch
+    from sectorwise.machine.copy_sums import CopyCounter
     from sectorwise.machine.memory import GlobalMemory
     from sectorwise.machine.native.compiler import Library
     from sectorwise.machine.native.lazy import Buffers
@@ -68,7 +71,8 @@ _MAKE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
 class Session(Struct):
     """Memory and callbacks of one thread that runs blocks of a launch; `regions` and `keep` live as long as it does.
 
-    `pending` collects rows of logs that count more than once, as long as it is not known how often.
+    `pending` collects rows of logs that count more than once, as long as it is not known how often. `copies` are sums
+    of copies of whole ranges, `sights` what was seen of those that move between blocks (`asides`).
     """
 
     context: Region
@@ -82,6 +86,8 @@ class Session(Struct):
     counters: dict[int, SiteCounter]
     keep: list[Any]
     failure: list[BaseException]
+    copies: dict[int, CopyCounter] = field(default_factory=dict)
+    sights: Sights = field(default_factory=Sights)
 
 
 def open_session(
@@ -236,24 +242,24 @@ def _attach_callbacks(session: Session, buffers: Buffers) -> None:
     context = session.context
 
     def drain(_context: int) -> None:
-        _guarded(session, lambda: empty_logs(session))
+        guard_callback(session, lambda: empty_logs(session))
 
     def fetch(number: int) -> None:
         with buffers.lock:
-            _guarded(session, lambda: _fetch(session, buffers, number))
+            guard_callback(session, lambda: _fetch(session, buffers, number))
             if session.failure:
                 _stand_in(session, buffers.memory, number)
 
     def make(number: int, chunk: int) -> None:
         with buffers.lock:
-            _guarded(session, lambda: make_chunk(buffers, number, chunk))
+            guard_callback(session, lambda: make_chunk(buffers, number, chunk))
 
     for name, callback in (("drain", _DRAIN(drain)), ("fetch", _FETCH(fetch)), ("make", _MAKE(make))):
         session.keep.append(callback)
         context.put(CONTEXT[name], "Q", ctypes.cast(callback, ctypes.c_void_p).value or 0)
 
 
-def _guarded(session: Session, action: Any) -> None:  # noqa: ANN401 - a function without arguments
+def guard_callback(session: Session, action: Any) -> None:  # noqa: ANN401 - a function without arguments
     """Runs a callback; what it raises is kept, since it cannot pass through machine code, and ends the run."""
     if session.failure:
         return
@@ -338,6 +344,13 @@ def _sweep(session: Session, number: int, *, is_word: bool) -> None:
     sweep = session.sweeps.get("sweep.word" if is_word else "sweep.long")
     if sweep is not None and session.regions["sites"].get(number * SITE_BYTES + SITE["most_excess"], "q") >= 0:
         sweep(session.regions["sites"].address + number * SITE_BYTES)
+
+
+def take_copies(session: Session, times: int = 1) -> dict[int, CopyCounter]:
+    """The sums of copies of whole ranges, `times` over; from now on there are none."""
+    found = {index: scale_copies(counter, times, 1) for index, counter in session.copies.items()}
+    session.copies.clear()
+    return found
 
 
 def collect(session: Session, times: int = 1) -> npt.NDArray[np.int64]:
