@@ -210,7 +210,7 @@ def test_who_waits_for_ever_is_described() -> None:
     bound = bind_text(WAITING, "forgotten<<<2, 32>>>(i32[32])")
     with pytest.raises(OccurredError):
         execute_native(bound, ExecutionOptions())
-    said = [each.because for each in execute(bound, ExecutionOptions()).limitations]
+    said = [each.message for each in execute(bound, ExecutionOptions()).hangs]
     assert said == ["2 warps wait here for an mbarrier whose phase does not end: the launch hangs"]
 
 

@@ -12,7 +12,7 @@ from sectorwise.machine.copy_sums import CopyCounter, merge_copies
 from sectorwise.machine.likeness import find_alike
 from sectorwise.machine.memory import WINDOW_BYTES, stack_bytes
 from sectorwise.machine.native.aside_extents import find_extents, lie_alike
-from sectorwise.machine.native.session import collect, run_blocks, take_copies
+from sectorwise.machine.native.session import collect, count_later, run_blocks, take_copies
 from sectorwise.machine.native.watch import NEVER_GREATEST, NEVER_LEAST, make_extent
 from sectorwise.machine.places import place_blocks
 from sectorwise.machine.tables import Table, read_numbers
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from sectorwise.machine.likeness import Axis
     from sectorwise.machine.native.alike import Alike, Strides
     from sectorwise.machine.native.session import Session
+    from sectorwise.machine.native.tally import Rows
     from sectorwise.machine.native.translate import Translation
     from sectorwise.machine.native.watch import Watch
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 _TRIALS = 32
 """So many blocks are run as examples before it is asked whether that is worth it."""
+
+_MOST_LATER = 1 << 15
+"""So many patterns of cp.async are put off: examples share most of theirs, and each is dear to count."""
 
 
 class Classes(Struct, frozen=True):
@@ -73,6 +77,7 @@ def run_examples(
     left: list[Blocks] = []
     done = examples = 0
     copies: dict[int, CopyCounter] = {}
+    later: list[Rows] = []
     forms = [watch.form for watch in translation.watches]
     forms += [form for _, motion in translation.asides.values() for form in motion.forms]
     axes = {axis for form in forms for axis, _ in form}
@@ -87,7 +92,8 @@ def run_examples(
             if stop:
                 return Classes(stop, issued, waiting, copies)
             count = int(np.count_nonzero(taken))
-            counted = collect(session, count)
+            counted = collect(session, count, later)
+            count_later(session, later, _MOST_LATER)
             issued += counted
             for index, counter in take_copies(session, count).items():
                 merge_copies(copies.setdefault(index, CopyCounter()), counter)
@@ -98,6 +104,7 @@ def run_examples(
             examples += 1
             if progress is not None:
                 progress(done, total)
+    count_later(session, later)
     return Classes(0, issued, np.sort(np.concatenate(left)) if left else np.zeros(0, np.int64), copies)
 
 

@@ -346,6 +346,14 @@ def _sweep(session: Session, number: int, *, is_word: bool) -> None:
         sweep(session.regions["sites"].address + number * SITE_BYTES)
 
 
+def count_later(session: Session, later: list[Rows], most: int = 0) -> None:
+    """Counts rows that were put off, those that are equal at once, if there are more than `most`."""
+    if sum(map(len, later)) > most:
+        for rows in join_rows(later):
+            record_log(session.counters, session.order, session.sized, rows)
+        later.clear()
+
+
 def take_copies(session: Session, times: int = 1) -> dict[int, CopyCounter]:
     """The sums of copies of whole ranges, `times` over; from now on there are none."""
     found = {index: scale_copies(counter, times, 1) for index, counter in session.copies.items()}
@@ -353,8 +361,8 @@ def take_copies(session: Session, times: int = 1) -> dict[int, CopyCounter]:
     return found
 
 
-def collect(session: Session, times: int = 1) -> npt.NDArray[np.int64]:
-    """Counts all that is logged or remembered, `times` over, and forgets it.
+def collect(session: Session, times: int = 1, later: list[Rows] | None = None) -> npt.NDArray[np.int64]:
+    """Counts all that is logged or remembered, `times` over, and forgets it; what is dear to count goes to `later`.
 
     Gives how often each basic block was issued, and in how many lanes, likewise: [blocks, 2].
     """
@@ -373,7 +381,10 @@ def collect(session: Session, times: int = 1) -> npt.NDArray[np.int64]:
                 remembered.append(take_patterns(session.regions["sites"], number, counter.access))
     for rows in (*logged, *join_rows(remembered)):
         rows[:, 1] *= times
-        record_log(session.counters, session.order, session.sized, rows)
+        if later is not None and rows.shape[1] == WIDE_COLUMNS:
+            later.append(rows)
+        else:
+            record_log(session.counters, session.order, session.sized, rows)
     issued = session.regions["issued"].view(np.int64, 0, len(session.regions["issued"].octets) // 8)
     result = np.array(issued, np.int64).reshape(-1, 2) * times
     issued[:] = 0
