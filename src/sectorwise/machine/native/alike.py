@@ -12,12 +12,14 @@ from msgspec import Struct, field
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
-from sectorwise.machine.likeness import ALL_AXES, SAME, Likeness, relate, spoil, take_as_axis
+from sectorwise.machine.likeness import SAME, Likeness, relate, spoil, take_as_axis
+from sectorwise.machine.native.aside_forms import moving_slots
 from sectorwise.machine.native.flow import sees_others
 from sectorwise.machine.native.lookups import know_specials, look_up
+from sectorwise.machine.native.meetings import AXES, SAME_PREDICATE, Registers, bits_of, choose
 from sectorwise.machine.native.relevance import guard_of
-from sectorwise.machine.native.slots import PREDICATE_LIKENESS, Registers, bits_of, choose
 from sectorwise.machine.native.trace import BLOCK_SPECIALS
+from sectorwise.machine.program import TERMINATORS
 from sectorwise.machine.registers import PREDICATE, UNIFORM, UNIFORM_PREDICATE
 from sectorwise.machine.tables import combine
 
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
 Strides = tuple[int, int, int]
 """Blocks in a step along each axis of the grid, 0 where none is made."""
 
-AXES = ALL_AXES
 
 STRIDES = (1, 32, 64, 256, 1024, 4096)
 """Blocks in a step, tried in turn: indices are taken apart by powers of two."""
@@ -94,7 +95,7 @@ class LikenessPort(Struct):
     splits: dict[Table, None] = field(default_factory=dict)
     found: dict[tuple[Table, int], tuple[Table, ...]] = field(default_factory=dict)
     guard: Guard | None = None
-    holds: Likeness = PREDICATE_LIKENESS
+    holds: Likeness = SAME_PREDICATE
     sees_others: bool = False
     loads_mutable: bool = False
     writes: bool = True
@@ -104,7 +105,7 @@ class LikenessPort(Struct):
         """The instruction that reads and writes from now on."""
         self.guard, self.sees_others = guard_of(step), sees_others(step)
         self.loads_mutable = not self.mutable.isdisjoint(self.reach.loaded(step.instruction.index))
-        self.holds = PREDICATE_LIKENESS if self.guard is None else self.registers.read(self.guard[0], None)
+        self.holds = SAME_PREDICATE if self.guard is None else self.registers.read(self.guard[0], None)
 
     def read_slot(self, slot: int) -> Likeness:
         """Likeness of a slot; where other lanes are seen, the instruction's guard says nothing of theirs."""
@@ -123,7 +124,7 @@ class LikenessPort(Struct):
             if old.form == likeness.form and not old.spoiled and (old.table is None or likeness.table is None):
                 # Neither a form nor a table would be left: blocks are told apart by the predicate instead.
                 self.settle(holds)
-                holds = PREDICATE_LIKENESS
+                holds = SAME_PREDICATE
         self.registers.write(slot, likeness, self.guard, holds)
 
     def settle(self, likeness: Likeness) -> None:
@@ -135,11 +136,12 @@ class LikenessPort(Struct):
         self.splits[likeness.table] = None
 
     def settle_step(self, step: Step) -> None:
-        """The same for guards of accesses, and for all that branches and waits read."""
+        """The same for guards of accesses, and for all that branches and waits read; places of copies may move."""
         if step.action is None:
             if not self.may_detour(step):
+                moves = moving_slots(step.instruction)
                 for slot in self.marks[step.instruction.index].reads:
-                    self.settle(self.registers.read(slot, None))
+                    (decide if slot in moves else self.settle)(self.registers.read(slot, None))
         elif step.guard_slot is not None and step.access is not None:
             self.settle(self.holds)
 
@@ -168,7 +170,7 @@ class LikenessPort(Struct):
     def read_predicate(self, index: int, *, uniform: bool = False) -> Likeness:
         """Likeness of a predicate."""
         if index == TRUE_PREDICATE:
-            return PREDICATE_LIKENESS
+            return SAME_PREDICATE
         return self.read_slot(index + (UNIFORM_PREDICATE if uniform else PREDICATE))
 
     def write_register(self, index: int, value: Likeness, *, uniform: bool = False) -> None:
@@ -200,7 +202,7 @@ class LikenessPort(Struct):
 
     def active(self) -> Likeness:
         """Lanes go the same ways in blocks that are alike."""
-        return PREDICATE_LIKENESS
+        return SAME_PREDICATE
 
     def mark_inexact(self) -> None:
         """What is inexact is so in all blocks."""
@@ -326,16 +328,20 @@ def _follow(flow: Flow, relevant: frozenset[int], port: LikenessPort) -> dict[in
 
 
 def _follow_step(port: LikenessPort, step: Step, relevant: frozenset[int]) -> None:
-    is_end = step.action is None and not step.is_control
+    is_end = step.instruction.opcode in TERMINATORS
     port.writes = is_end or step.instruction.index in relevant
     if not port.writes and step.access is None:
         return
     port.begin(step)
     port.settle_step(step)
+    marks = port.marks[step.instruction.index]
     if step.action is not None:
         step.action(port)
-    elif not is_end:
-        marks = port.marks[step.instruction.index]
+    elif is_end:
+        # What barriers say is the same where all that is done to them is.
+        for slot in marks.writes:
+            port.write_slot(slot, Likeness(bits=bits_of(slot)))
+    else:
         likeness = spoil([port.read_slot(slot) for slot in marks.reads], 32)
         for slot in marks.writes:
             port.write_slot(slot, likeness)
