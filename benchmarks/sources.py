@@ -67,10 +67,24 @@ extern "C" __global__ void polynomial(float* out, const float* in) {
 """About two thousand instructions."""
 
 LONG_RUNS = {
-    "divergent loops that store": Source(
-        DIVERGENT.text, "diverge<<<131072, 128>>>(i32[16777216], i32[16777216]=perm(1), n=16777216)"
+    "divergent loops": Source(SILENT.text, "diverge<<<262144, 128>>>(i32[33554432], i32[33554432]=arange, n=33554432)"),
+    "the Mandelbrot set, 4096 by 4096": Source(
+        """
+extern "C" __global__ void escape(int* out, float step) {
+  int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+  float a = column * step - 2, b = row * step - 1.5f, x = 0, y = 0;
+  int k = 0;
+  for (; k < 256 && x * x + y * y < 4; k++) {
+    float next = x * x - y * y + a;
+    y = 2 * x * y + b;
+    x = next;
+  }
+  out[row * gridDim.x * blockDim.x + column] = k;
+}
+""",
+        "escape<<<(128, 512), (32, 8)>>>(i32[16777216], step=0.000732421875)",
     ),
-    "a product of 1024 by 1024, tiles of 16": Source(
+    "a product of 1536 by 1536, tiles of 16": Source(
         """
 extern "C" __global__ void product(const float* a, const float* b, float* c, int n) {
   __shared__ float left[16][16], right[16][16];
@@ -87,30 +101,7 @@ extern "C" __global__ void product(const float* a, const float* b, float* c, int
   c[row * n + column] = sum;
 }
 """,
-        "product<<<(64, 64), (16, 16)>>>(f32[1048576]=uniform(1), f32[1048576]=uniform(2), f32[1048576], n=1024)",
-    ),
-    "all pairs of 16,384 bodies": Source(
-        """
-extern "C" __global__ void attract(const float4* body, float4* force, int n) {
-  __shared__ float4 tile[128];
-  int i = blockIdx.x * 128 + threadIdx.x;
-  float4 own = body[i];
-  float x = 0, y = 0, z = 0;
-  for (int k = 0; k < n; k += 128) {
-    tile[threadIdx.x] = body[k + threadIdx.x];
-    __syncthreads();
-    for (int j = 0; j < 128; j++) {
-      float4 other = tile[j];
-      float dx = other.x - own.x, dy = other.y - own.y, dz = other.z - own.z;
-      float near = dx * dx + dy * dy + dz * dz + 1e-3f, one = rsqrtf(near), pull = other.w * one * one * one;
-      x += dx * pull; y += dy * pull; z += dz * pull;
-    }
-    __syncthreads();
-  }
-  force[i] = make_float4(x, y, z, 0);
-}
-""",
-        "attract<<<128, 128>>>(f32[65536]=uniform(1), f32[65536], n=16384)",
+        "product<<<(96, 96), (16, 16)>>>(f32[2359296]=uniform(1), f32[2359296]=uniform(2), f32[2359296], n=1536)",
     ),
 }
 """Launches that take seconds where all that they leave in memory is asked for."""
