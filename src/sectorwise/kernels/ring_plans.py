@@ -50,6 +50,7 @@ class RingForm:
     cluster: int
     blocks: int
     warps: int = _WARPS
+    early: int = 2
 
 
 def choose_ring(product: Product, multiprocessors: int, capability: tuple[int, int]) -> RingForm | None:
@@ -99,7 +100,7 @@ def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelP
         ),
         *(Pointer("x"), scales, Pointer("y")),
         *(Number(product.rows, 4), Number(product.depth, 4), Number(product.x[0]), Number(product.scale_step)),
-        *(Numbers(product.y), Number(product.batch, 4), Number(product.ready, 4)),
+        *(Numbers(product.y), Number(product.batch, 4), Number(product.ready, 4), Number(form.early, 4)),
     )
     sizes = ", ".join(map(str, (form.columns, form.boxes, form.ahead, form.cluster, form.blocks)))
     return KernelPlan(

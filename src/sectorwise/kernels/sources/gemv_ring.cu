@@ -144,7 +144,7 @@ template <typename W, typename T, int COLUMNS, int BOXES, int AHEAD, int CLUSTER
 __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(32 * WARPS, BLOCKS)
 gemv_ring(  // sectorwise: allow SW402
     const __grid_constant__ TensorMap weights, const T* x, const float* scales, T* y, int rows, int depth, int64 x_row,
-    int64 scale_step, Output output, int batch, int ready) {
+    int64 scale_step, Output output, int batch, int ready, int early) {
   static_assert(CLUSTER == 1 || CLUSTER == 2);
   constexpr int COUNT = W::COUNT, LINE = 8 * COUNT, APART = LINE * CLUSTER * WARPS, STAGES = BOXES * AHEAD;
   constexpr int SHARE = 4 / CLUSTER, PART = 32 * SHARE, TILE = COLUMNS * PART;  // sums of a lane, 8 inputs, a tile
@@ -196,6 +196,11 @@ gemv_ring(  // sectorwise: allow SW402
 #pragma unroll
       for (int box = 0; box < BOXES; ++box)
         ring.fetch(ahead * BOXES + box, weights, begin + APART * box, 16 * (first + ahead * step));
+  if (elected)
+    for (int ahead = AHEAD; ahead < min(count, AHEAD + early); ++ahead)
+#pragma unroll
+      for (int box = 0; box < BOXES; ++box)
+        fetch_ahead(weights, begin + APART * box, 16 * (first + ahead * step));
   float scale = find_scale(0);
   if constexpr (CLUSTER > 1) asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   await_previous();
