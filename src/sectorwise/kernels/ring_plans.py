@@ -28,6 +28,9 @@ _EARLY_OF, _EARLY_BY = 4, 5
 """No more comes early than four fifths of what a block has; as much as is on its way besides, at most. All of it, or
 twice as much, is slower: it queues before DRAM with what the launch ahead still waits for."""
 
+_MOST_TILES: Final = 12
+"""Of blocks of 16 warps for up to eight inputs: with more tiles than that each, or a single one, others are faster."""
+
 _VECTOR_BYTES: Final = 16
 _HELD: Final = 64
 """Registers of a lane that x may take; with twice as many an SM has room for one block."""
@@ -79,6 +82,8 @@ def choose_ring(product: Product, multiprocessors: int, capability: tuple[int, i
     if form.item_bytes > 1 and boxes > _BOXES_AHEAD and product.depth % (2 * across * cluster) == 0:
         # An SM has room for one block of these. Where some have a box less it took a third longer than without.
         boxes, warps = boxes // 2, 2 * _WARPS
+        if columns == 1 and not multiprocessors < cluster * tiles <= _MOST_TILES * multiprocessors:
+            return None
     held = boxes * columns * _VECTOR_BYTES // form.item_bytes
     if boxes > _BOXES_AHEAD or held > 2 * _HELD:
         return None

@@ -25,8 +25,7 @@ __device__ unsigned int keep_and_set(unsigned int word, unsigned int mask, unsig
 // How 16 bytes of COUNT weights become pairs of T, two for each product.
 struct Plain {
   static constexpr int COUNT = 8;
-  static constexpr unsigned int TOO_LITTLE = 0;
-  template <typename T, bool> static __device__ void decode(const uint4& held, int product, unsigned int (&pairs)[2]) {
+  template <typename T> static __device__ void decode(const uint4& held, int product, unsigned int (&pairs)[2]) {
     pairs[0] = pick(held, 2 * product);
     pairs[1] = pick(held, 2 * product + 1);
   }
@@ -34,19 +33,9 @@ struct Plain {
 
 struct Int8 {
   static constexpr int COUNT = 16;
-#ifdef NO_RAISED
-  static constexpr unsigned int TOO_LITTLE = 0;
-#else
-  static constexpr unsigned int TOO_LITTLE = 0x647fe480u;
-#endif
-  template <typename T, bool RAISED>
-  static __device__ void decode(const uint4& held, int product, unsigned int (&pairs)[2]) {
+  template <typename T> static __device__ void decode(const uint4& held, int product, unsigned int (&pairs)[2]) {
     unsigned int word = pick(held, product);
-    if constexpr (RAISED) {
-      word ^= 0x7f807f80u;
-      pairs[0] = __byte_perm(word, 0xe464e464u, 0x5140);
-      pairs[1] = __byte_perm(word, 0xe464e464u, 0x5342);
-    } else if constexpr (IS_F16<T>) {
+    if constexpr (IS_F16<T>) {
       // 0x6400 + b is 1024 + b as f16: bytes of either sign are shifted by 128 first, and 1152 is taken away after.
       word ^= 0x80808080u;
 #pragma unroll
@@ -69,9 +58,8 @@ struct Int8 {
 
 struct E4m3 {
   static constexpr int COUNT = 16;
-  static constexpr unsigned int TOO_LITTLE = 0;
   // As f16 by the instruction of compute capability 8.9, exact; bf16 takes it on, exact as well.
-  template <typename T, bool> static __device__ void decode(const uint4& held, int product, unsigned int (&pairs)[2]) {
+  template <typename T> static __device__ void decode(const uint4& held, int product, unsigned int (&pairs)[2]) {
     unsigned int word = pick(held, product);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
@@ -92,32 +80,32 @@ struct E4m3 {
 
 // What can be multiplied as f16 takes a third of the instructions to unpack weights of 8 bits to. 8 bits of bf16 are
 // exact in f16 from 2^-14 on, and times a power of two that makes the largest 2^15 or more most x are: whether a warp's
-// are is looked up. Then they become f16, and `back` what their products are to be multiplied with. Else they are lost.
+// are is looked up. Then they become f16, and `back` what their products are to be multiplied with.
 template <int COUNT> __device__ bool narrow(unsigned int (&pairs)[COUNT], float& back) {
-  constexpr bool KEPT = COUNT <= 32;  // sizes find room in registers, and signs stay where both were
-  unsigned int sizes[COUNT], most[2] = {}, least[2] = {0xffffffffu, 0xffffffffu};  // two chains: each waits for itself
+  unsigned int mosts[2] = {}, leasts[2] = {0xffffffffu, 0xffffffffu};  // two chains: each waits for itself
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) {
-    sizes[i] = pairs[i] & 0x7fff7fffu;
-    if (KEPT) pairs[i] &= 0x80008000u;
-    asm("max.u16x2 %0, %0, %1;" : "+r"(most[i % 2]) : "r"(sizes[i]));
+    unsigned int size = pairs[i] & 0x7fff7fffu;
+    asm("max.u16x2 %0, %0, %1;" : "+r"(mosts[i % 2]) : "r"(size));
     // Less one: zeros, which are exact, become the largest.
     asm("{ .reg .b32 less; add.u16x2 less, %1, %2; min.u16x2 %0, %0, less; }"
-        : "+r"(least[i % 2])
-        : "r"(sizes[i]), "r"(0xffffffffu));
+        : "+r"(leasts[i % 2])
+        : "r"(size), "r"(0xffffffffu));
   }
-  asm("max.u16x2 %0, %0, %1;" : "+r"(most[0]) : "r"(most[1]));
-  asm("min.u16x2 %0, %0, %1;" : "+r"(least[0]) : "r"(least[1]));
-  unsigned int largest = __reduce_max_sync(0xffffffffu, max(most[0] & 0xffff, most[0] >> 16));
-  unsigned int smallest = __reduce_min_sync(0xffffffffu, min(least[0] & 0xffff, least[0] >> 16));
-  int exponent = max(largest >> 7, 30);
-  if (exponent == 255 || smallest + 1 < (exponent - 29) << 7) return false;
+  unsigned int most = mosts[0], least = leasts[0];
+  asm("max.u16x2 %0, %0, %1;" : "+r"(most) : "r"(mosts[1]));
+  asm("min.u16x2 %0, %0, %1;" : "+r"(least) : "r"(leasts[1]));
+  most = __reduce_max_sync(0xffffffffu, max(most & 0xffff, most >> 16));
+  least = __reduce_min_sync(0xffffffffu, min(least & 0xffff, least >> 16));
+  int exponent = max(most >> 7, 30);
+  if (exponent == 255 || least + 1 < (exponent - 29) << 7) return false;
   unsigned int shift = (-(exponent - 30) * 128 & 0xffff) * 0x10001u;
 #pragma unroll
   for (int i = 0; i < COUNT; ++i) {
-    if (!KEPT) asm volatile("and.b32 %0, %1, 0x7fff7fff;" : "=r"(sizes[i]) : "r"(pairs[i]));
-    asm("{ .reg .b32 less; add.s16x2 less, %0, %1; max.s16x2 %0, less, %2; }" : "+r"(sizes[i]) : "r"(shift), "r"(0));
-    pairs[i] = KEPT ? (sizes[i] << 3) + pairs[i] : keep_and_set(pairs[i], 0x80008000u, sizes[i] << 3);
+    unsigned int size;
+    asm volatile("and.b32 %0, %1, 0x7fff7fff;" : "=r"(size) : "r"(pairs[i]));  // again, not kept in a register
+    asm("{ .reg .b32 less; add.s16x2 less, %0, %1; max.s16x2 %0, less, %2; }" : "+r"(size) : "r"(shift), "r"(0));
+    pairs[i] = keep_and_set(pairs[i], 0x80008000u, size << 3);
   }
   back = __int_as_float(exponent - 15 << 23);
   return true;
@@ -255,61 +243,40 @@ gemv_ring(  // sectorwise: allow SW402
   float back[COLUMNS];
   auto multiply = [&](auto chosen) {
     typedef typename decltype(chosen)::type U;
-    constexpr bool NARROWED = IS_F16<U> && !IS_F16<T>, RAISED = NARROWED && W::TOO_LITTLE != 0;
-    float less[COLUMNS][CHAINS][4] = {};
-    if constexpr (RAISED)
-#pragma unroll
-      for (int c = 0; c < COLUMNS; ++c)
-#pragma unroll
-        for (int i = 0; i < PAIRS; i += 2)
-          multiply_add<f16>(less[c][i / 2 % CHAINS], W::TOO_LITTLE, W::TOO_LITTLE, W::TOO_LITTLE, W::TOO_LITTLE,
-                            given[c][i], given[c][i + 1]);
-    uint4 held[2][2];  // halves of a box, the next of which is read while one is multiplied
-    unsigned int from = ring.await(0, 0) + cell;
-    auto read = [&](int half) {
-      held[half][0] = load_shared(from ^ 64 * half);
-      held[half][1] = load_shared((from ^ 64 * half) + 1024);
-    };
-    read(0);
+    constexpr bool NARROWED = IS_F16<U> && !IS_F16<T>;
     for (int number = 0; number < count; ++number) {
       int into = number % AHEAD * BOXES, next = 16 * (first + (number + AHEAD) * step);
+      unsigned int parity = number / AHEAD % 2;
       float sums[COLUMNS][CHAINS][4] = {};  // mma waits long for its own sums
-      if constexpr (RAISED)
-#pragma unroll
-        for (int c = 0; c < COLUMNS; ++c)
-#pragma unroll
-          for (int i = 0; i < 4; ++i) sums[c][0][i] = less[c][0][i % 2] + less[c][1][i % 2];
-      auto multiply_half = [&](int box, int half) {
-#pragma unroll
-        for (int i = 0; i < COUNT / 4; ++i) {
-          unsigned int top[2], low[2];
-          W::template decode<U, RAISED>(held[half][0], i, top);
-          W::template decode<U, RAISED>(held[half][1], i, low);
-#pragma unroll
-          for (int c = 0; c < COLUMNS; ++c) {
-            const unsigned int* b = given[c] + (box * 2 + half) * (COUNT / 2) + 2 * i;
-            multiply_add<U>(sums[c][i % CHAINS], top[0], low[0], top[1], low[1], b[0], b[1]);
-          }
-        }
-      };
 #pragma unroll
       for (int box = 0; box < BOXES; ++box) {
-        read(1);
-        multiply_half(box, 0);
-        // The next box, not before all of this one is in registers: the request hangs on what was read, of which it
-        // takes nothing, but that the compiler does not know.
-        unsigned int last = held[0][0].w | held[0][1].w | held[1][0].w | held[1][1].w;
-        __syncwarp();
-        if ((!TOGETHER_ASKED || box == BOXES - 1) && elected && next + (int)(last & depth >> 31) < rows)
+        unsigned int from = ring.await(into + box, parity) + cell;
+        uint4 held[2][2] = {{load_shared(from), load_shared(from + 1024)},
+                            {load_shared(from ^ 64), load_shared((from ^ 64) + 1024)}};
 #pragma unroll
-          for (int b = TOGETHER_ASKED ? 0 : box; b <= box; ++b)
-            ring.fetch(into + b, weights, begin + LINE * b, next);
-        if (box + 1 < BOXES)
-          from = ring.await(into + box + 1, number / AHEAD % 2) + cell;
-        else if (number + 1 < count)
-          from = ring.await((number + 1) % AHEAD * BOXES, (number + 1) / AHEAD % 2) + cell;
-        if (box + 1 < BOXES || number + 1 < count) read(0);
-        multiply_half(box, 1);
+        for (int half = 0; half < 2; ++half) {
+#pragma unroll
+          for (int i = 0; i < COUNT / 4; ++i) {
+            unsigned int top[2], low[2];
+            W::template decode<U>(held[half][0], i, top);
+            W::template decode<U>(held[half][1], i, low);
+#pragma unroll
+            for (int c = 0; c < COLUMNS; ++c) {
+              const unsigned int* b = given[c] + (box * 2 + half) * (COUNT / 2) + 2 * i;
+              multiply_add<U>(sums[c][i % CHAINS], top[0], low[0], top[1], low[1], b[0], b[1]);
+            }
+          }
+          if (half == 1) continue;
+          // The next box, not before all of this one is in registers: the request hangs on what was read, of which it
+          // takes nothing, but that the compiler does not know.
+          unsigned int last = held[0][0].w | held[0][1].w | held[1][0].w | held[1][1].w;
+          __syncwarp();
+          if (TOGETHER_ASKED && box < BOXES - 1) continue;
+          if (elected && next + (int)(last & depth >> 31) < rows)
+#pragma unroll
+            for (int b = TOGETHER_ASKED ? 0 : box; b <= box; ++b)
+              ring.fetch(into + b, weights, begin + LINE * b, next);
+        }
       }
       int turn = number / TOGETHER % 2, within = number % TOGETHER;
       if (within == 0 && number) add_up(number / TOGETHER - 1);
