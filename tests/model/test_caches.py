@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sectorwise.binary.cubin import read_cubin
 from sectorwise.model.caches.batches import find_depths

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.machine.clusters import open_clusters
 from sectorwise.machine.convergence import Groups, start_groups
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sectorwise.binding import BoundLaunch
     from sectorwise.machine.clusters import Clusters
     from sectorwise.machine.copy_sums import CopyCounter
-    from sectorwise.machine.execution import ExecutionOptions
+    from sectorwise.machine.execution import ExecutionOptions, Waiting
     from sectorwise.machine.program import Program
     from sectorwise.machine.regions import Region
     from sectorwise.machine.registers import Array, Levels
@@ -40,8 +40,7 @@ def open_lengths(blocks: int) -> npt.NDArray[np.float64] | None:
     return np.full(blocks, np.nan) if blocks <= _MOST_LENGTHS else None
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """What a launch has counted so far, over all of its batches.
 
     `origins` maps instructions to why what they wrote is not known; `limitations` are what could not be followed
@@ -51,7 +50,8 @@ class Tally:
     have run, `lengths` [blocks] those of each block's warps (NaN: none yet; None: too many to keep). `bulk` has
     the sums of copies of tiles and whole ranges; `products` maps products of
     warpgroups to all that was uncertain about the way to them. Copies of tiles leave shared memory as it is unless
-    `brings`.
+    `brings`. `hangs` counts warps that wait for ever, by instruction, by what for, and by what may end it after all
+    (empty: nothing).
     """
 
     program: Program
@@ -75,10 +75,10 @@ class Tally:
     bulk: dict[int, CopyCounter] = field(default_factory=dict)
     brings: bool = True
     products: dict[int, int] = field(default_factory=dict)
+    hangs: dict[tuple[int, Waiting, str], int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """State of a batch before a frame: its groups, registers and taints, threads that had arrived at barriers.
 
     `changes` is the memory's count of changes, `issued` how often each instruction of the launch had been issued.
@@ -95,8 +95,7 @@ class Moment:
     issued: npt.NDArray[np.int64]
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(Struct):
     """State of the warps of some blocks, whose linear `numbers` [blocks] begin with `first_block`.
 
     `live` are the lanes of each warp that have not exited. `steps` counts instructions of each warp. `ways` [warps] are

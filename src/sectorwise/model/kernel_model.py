@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sectorwise.model.occupancy import occupancy
 from sectorwise.model.pace import estimate_pace
@@ -25,8 +26,7 @@ LEAST_REGISTERS = 16
 """What a thread gets at least: an H200 reports 16 for all kernels that need 8 to 15, of 875 recorded launches."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelModel:
+class KernelModel(Struct, frozen=True):
     """Everything known of one launch: what ran, what it counted, and what follows from the counts.
 
     `causes` are what the time is lost to, the dearest first; empty where `time` is None.
@@ -53,8 +53,8 @@ def model_kernel(
     """The model of a launch that has been executed.
 
     `traffic` and `time` are None where an address is not known, and without `follow_caches`, which takes about a
-    second. The L2 is empty before the launch, or `warm` from the same launch, or has what launches of a `chain` left:
-    `traffic.left` is the chain with this launch.
+    second; what hangs has no time. The L2 is empty before the launch, or `warm` from the same launch, or has what
+    launches of a `chain` left: `traffic.left` is the chain with this launch.
     """
     launch, needs = bound.launch, bound.kernel.resources
     held = occupancy(
@@ -75,7 +75,8 @@ def model_kernel(
         from sectorwise.model.traffic import estimate_traffic
 
         traffic = estimate_traffic(bound, execution, held, warm=warm, chain=chain)
-        time = None if traffic is None else estimate_time(bound, execution, held, traffic)
+        if traffic is not None and not execution.hangs:
+            time = estimate_time(bound, execution, held, traffic)
         if traffic is not None and time is not None:
             causes = find_causes(bound, execution, held, traffic, time)
     return KernelModel(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from sectorwise.model.caches.lines import COUNT_OF_BITS, hash_lines
 
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 _HOME_SALT: Final = 0x5555
 
 
-@dataclass(frozen=True, slots=True)
-class HeldLine:
+class HeldLine(Struct, frozen=True):
     """A line that lies in a set of an L2: `line` below 0 where nobody knows whose it is.
 
     `sectors` are there and `dirty` ones differ from DRAM, a bit each; `age` is how many lines of its set were used
@@ -34,8 +33,7 @@ class HeldLine:
     age: int
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """What lies in an L2, half by half, of the lines whose hash is a multiple of `parts`."""
 
     parts: int

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.model.caches.lines import COUNT_OF_BITS, LINE_BYTES, Role, hash_lines
 
@@ -31,8 +31,7 @@ Part = tuple[float, float]
 """Some of so many."""
 
 
-@dataclass(frozen=True, slots=True)
-class L1Result:
+class L1Result(Struct, frozen=True):
     """Hits in L1 of a sample of SMs, later blocks as often as there are more of them in the launch.
 
     `asked` and `hit` are sectors of loads by instruction. `late` are lines that they ask for and that L1 does not have
@@ -66,8 +65,7 @@ class L1Result:
         return shares[0], shares[1]
 
 
-@dataclass(slots=True)
-class _Counts:
+class _Counts(Struct):
     """Of loads by instruction: of the blocks that begin together, and of those that follow them."""
 
     asked: tuple[dict[int, int], dict[int, int]] = field(default_factory=lambda: ({}, {}))
@@ -79,8 +77,7 @@ class _Counts:
     ages: list[int] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class L1Setup:
+class L1Setup(Struct, frozen=True):
     """An L1 of so many bytes, in sets of `ways` lines, and the loads of a kernel: their `roles`, by instruction.
 
     `depths` says how many requests of its warp a load goes on without waiting for the data of the first of them.
@@ -158,8 +155,7 @@ def _choose_sms(window: Window, placement: Placement) -> npt.NDArray[np.int64]:
     return used[np.linspace(0, used.size - 1, wanted).astype(np.int64)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Sm:
+class _Sm(Struct, frozen=True):
     lines: Lines
     rows: npt.NDArray[np.intp]
     placement: Placement

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.model.caches.flow import Flow, scale_flow
 from sectorwise.model.caches.held import hash_homes, put_back, take_stock
@@ -33,8 +33,7 @@ PAIR_BYTES: Final = 256
 """What a hint may ask for at most: the line and its neighbour."""
 
 
-@dataclass(frozen=True, slots=True)
-class L2Setup:
+class L2Setup(Struct, frozen=True):
     """What the L2 model needs to know of the device and the launch.
 
     The L2 has `halves` of sets of `ways` lines, of which `proven_ways` at most are lines used again. `merge_share` is
@@ -66,8 +65,7 @@ class L2Setup:
         return hint is not None and hint.leaves_first
 
 
-@dataclass(frozen=True, slots=True)
-class L2Result:
+class L2Result(Struct, frozen=True):
     """What flowed for the first and for the second half of the window's blocks, and what stays dirty in the L2.
 
     `switches` are, by instruction, how often it asked for a line that another request had asked for before, and how
@@ -83,8 +81,7 @@ class L2Result:
     wanted_share: float
 
 
-@dataclass(frozen=True, slots=True)
-class Rest:
+class Rest(Struct, frozen=True):
     """What a launch does after its window: blocks that are not followed, in windows, and then the `last` that are."""
 
     windows: float
@@ -92,8 +89,7 @@ class Rest:
     placement: Placement | None
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     setup: L2Setup
     sets: int
     halves: list[list[CacheSet]]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.counting.banks import count_store_wavefronts
 from sectorwise.counting.request import Operation, Space
@@ -63,8 +63,7 @@ class Role(Enum):
     ATOMIC = "atomic"
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(Struct, frozen=True):
     """The lines that requests of some blocks touched, one entry for each line of each request.
 
     `block` int32: linear index; `warp` int16: within its block; `position` int32: the how manieth memory request of
@@ -89,8 +88,7 @@ class Lines:
     complete: bool
 
 
-@dataclass(slots=True)
-class LineRecorder:
+class LineRecorder(Struct):
     """An observer that keeps the lines of global and local requests of `blocks` blocks from `first_block` on."""
 
     bound: BoundLaunch
@@ -261,8 +259,7 @@ def list_roles(kernel: Kernel) -> dict[int, Role]:
     return {index: name_role(access) for index, access in accesses.items() if access is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(Struct, frozen=True):
     """What an instruction asks of the caches: to fetch so many bytes of DRAM (None: as usual), to let its lines go."""
 
     fetch_bytes: int | None

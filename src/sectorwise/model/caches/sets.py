@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(Struct):
     """Sectors of a line that are there, and those of them that differ from DRAM, a bit each."""
 
     sectors: int = 0
     dirty: int = 0
 
 
-@dataclass(slots=True)
-class CacheSet:
+class CacheSet(Struct):
     """A set of at most `ways` lines.
 
     Lines come in as `fresh`. One that is used again is `proven`, of which there are `proven_ways` at most: the least

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import dataclasses
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct, structs
 
 from sectorwise.launch.config import Contents
 from sectorwise.machine.execution import ExecutionOptions
@@ -50,8 +51,7 @@ LATE_REQUESTS: Final = 4_096
 """The same for the few blocks that are followed further."""
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """The first `blocks` of a launch, or its last.
 
     Where they were executed `lines` are theirs and `shifts` is None. Otherwise `lines` are those of one block, and
@@ -118,7 +118,7 @@ class Window:
                     part = shift_lines(alike[slot], np.full(alike[slot].line.size, shift, np.int64))
                     part = moved[slot, shift] = _take(part, np.flatnonzero(keep(part.line)))
                 if part.line.size:
-                    parts.append(replace(part, block=np.full(part.line.size, block, np.int32)))
+                    parts.append(structs.replace(part, block=np.full(part.line.size, block, np.int32)))
         return _join(parts, lines)
 
 
@@ -126,18 +126,18 @@ def shift_lines(lines: Lines, shifts: npt.NDArray[np.int64]) -> Lines:
     """The same requests so many sectors further on: lines part in two where the shift is no multiple of a line."""
     whole, rest = shifts >> 2, (shifts & 3).astype(np.uint8)
     if not rest.any():
-        return replace(lines, line=lines.line + whole)
+        return structs.replace(lines, line=lines.line + whole)
     spread = lines.sectors.astype(np.uint16) << rest
     low, high = (spread & 15).astype(np.uint8), (spread >> 4).astype(np.uint8)
     rows = np.concatenate([np.flatnonzero(low), np.flatnonzero(high)])
     order = np.argsort(rows, kind="stable")
     moved = _take(lines, rows[order])
     line = np.concatenate([(lines.line + whole)[low > 0], (lines.line + whole + 1)[high > 0]])
-    return replace(moved, line=line[order], sectors=np.concatenate([low[low > 0], high[high > 0]])[order])
+    return structs.replace(moved, line=line[order], sectors=np.concatenate([low[low > 0], high[high > 0]])[order])
 
 
 def _take(lines: Lines, rows: npt.NDArray[np.intp]) -> Lines:
-    return replace(
+    return structs.replace(
         lines,
         block=lines.block[rows],
         warp=lines.warp[rows],
@@ -151,7 +151,7 @@ def _take(lines: Lines, rows: npt.NDArray[np.intp]) -> Lines:
 def _join(parts: list[Lines], like: Lines) -> Lines:
     if not parts:
         return _take(like, np.zeros(0, np.intp))
-    return replace(
+    return structs.replace(
         like,
         block=np.concatenate([part.block for part in parts]),
         warp=np.concatenate([part.warp for part in parts]),
@@ -196,7 +196,7 @@ def observe_blocks(bound: BoundLaunch, first: int, blocks: int) -> Window:
     tally = open_tally(leave_noise_out(bound), ExecutionOptions(observers=(recorder,)))
     run_blocks(tally, first, blocks)
     lines = recorder.close()
-    return Window(blocks, replace(lines, block=(lines.block - first).astype(np.int32)), tally.issued)
+    return Window(blocks, structs.replace(lines, block=(lines.block - first).astype(np.int32)), tally.issued)
 
 
 def observe_last(bound: BoundLaunch, issued: int, window: Window, blocks_to_fill: float) -> Window | None:
@@ -215,20 +215,19 @@ def observe_last(bound: BoundLaunch, issued: int, window: Window, blocks_to_fill
 def leave_noise_out(bound: BoundLaunch) -> BoundLaunch:
     """The launch with zeros where contents are not specified: no address may depend on them, and zeros cost nothing."""
     allocations = tuple(
-        replace(each, buffer=replace(each.buffer, contents=Contents("zeros")))
+        structs.replace(each, buffer=dataclasses.replace(each.buffer, contents=Contents("zeros")))
         if each.buffer.contents.kind == "noise"
         else each
         for each in bound.allocations
     )
-    return replace(bound, allocations=allocations)
+    return structs.replace(bound, allocations=allocations)
 
 
 class _Seen(Exception):  # noqa: N818 - not an error: enough of a block was seen
     """Ends the execution of some blocks."""
 
 
-@dataclass(slots=True)
-class _FirstPlaces:
+class _FirstPlaces(Struct):
     """An observer that keeps the first sector of each instruction of each block, and stops when warps have come far."""
 
     warps_per_block: int
