@@ -41,8 +41,8 @@ _MOVED_BYTES: Final = 2 << 30
 little, about six microseconds."""
 
 _LEAST_LAUNCHES, _MOST_LAUNCHES = 8, 192
-"""Fewer than 8 are not enough for what moves much: the first launch of a graph meets an L2 full of what the graph before
-it wrote and still has to bring to DRAM, 12 microseconds where that was the driver's copy."""
+"""Fewer than 8 are not enough for what moves much: the first launch of a graph meets an L2 full of what the graph
+before it wrote and has yet to bring to DRAM, 12 microseconds where that was the driver's copy."""
 
 _REPLAYS: Final = 21
 _WARM_UPS: Final = 3

@@ -64,8 +64,7 @@ class RingForm:
 def choose_ring(product: Product, multiprocessors: int, capability: tuple[int, int]) -> RingForm | None:
     """The form of a product whose rows lie at multiples of 16 bytes, None where this is not the kernel for it.
 
-    It is where x of a warp fits into its registers, and more would be read of x without that than is of the weights:
-    with weights of eight bits, or many inputs.
+    It is where x of a warp fits into its registers.
     """
     if capability < _CAPABILITY or product.weights not in _FORMATS or product.rows > _MOST_ROWS:
         return None

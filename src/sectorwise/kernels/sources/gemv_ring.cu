@@ -9,7 +9,8 @@
 #define WARPS_OF_A_BLOCK 8
 #endif
 constexpr int WARPS = WARPS_OF_A_BLOCK;
-constexpr bool TOGETHER_ASKED = WARPS == 16;
+// Where no other launch has room on the SM, boxes of a tile are asked for at once: 512 bytes that follow each other.
+constexpr bool ASK_TOGETHER = WARPS == 16;
 
 struct Output {
   int64 batch_step, row_step;
@@ -138,7 +139,8 @@ template <typename T> struct Chosen {
 
 // A cluster has tiles of 16 rows, and a warp BOXES boxes of 16 x 128 bytes of weights of each; AHEAD tiles are on their
 // way. Inputs are 8 COLUMNS; blockIdx.y counts such groups; inputs beyond the last are the last again. What the warps
-// make of a tile is added while they are at the next ones, half of it by each block. `ready` is as in gemv_rows.
+// make of a tile is added while they are at the next ones, half of it by each block. `ready` is as in gemv_rows. `early`
+// tiles beyond those on their way are brought to L2 at the beginning, while the launch waits for what is ahead.
 //
 // What is allowed here: a lane reads half a sector of x, and the other half with its next load, out of L1 (SW101,
 // SW105). What keeps DRAM busy are the boxes on their way, 64 KiB a block, and 128 of one of 16 warps (SW402).
@@ -271,10 +273,10 @@ gemv_ring(  // sectorwise: allow SW402
           // takes nothing, but that the compiler does not know.
           unsigned int last = held[0][0].w | held[0][1].w | held[1][0].w | held[1][1].w;
           __syncwarp();
-          if (TOGETHER_ASKED && box < BOXES - 1) continue;
+          if (ASK_TOGETHER && box < BOXES - 1) continue;
           if (elected && next + (int)(last & depth >> 31) < rows)
 #pragma unroll
-            for (int b = TOGETHER_ASKED ? 0 : box; b <= box; ++b)
+            for (int b = ASK_TOGETHER ? 0 : box; b <= box; ++b)
               ring.fetch(into + b, weights, begin + LINE * b, next);
         }
       }
