@@ -40,7 +40,7 @@ def test_large_launches_are_counted_in_seconds(row: Row) -> None:
     assert (kernel.totals.instructions == row.totals["instructions"]) == (row.name not in REBUILT)
     assert {site.certainty for site in kernel.sites} <= {Certainty.EXACT}
     assert kernel.coverage.sampled is None
-    assert (kernel.faults, kernel.limitations) == ((), ())
+    assert (kernel.faults, kernel.limitations, kernel.hangs) == ((), (), ())
     assert seconds < MOST_SECONDS
 
 
