@@ -67,8 +67,10 @@ extern "C" __global__ void polynomial(float* out, const float* in) {
 """About two thousand instructions."""
 
 LONG_RUNS = {
-    "divergent loops": Source(SILENT.text, "diverge<<<262144, 128>>>(i32[33554432], i32[33554432]=arange, n=33554432)"),
-    "the Mandelbrot set, 4096 by 4096": Source(
+    "divergent loops": Source(
+        SILENT.text, "diverge<<<1048576, 128>>>(i32[134217728], i32[134217728]=arange, n=134217728)"
+    ),
+    "the Mandelbrot set, 8192 by 8192": Source(
         """
 extern "C" __global__ void escape(int* out, float step) {
   int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
@@ -82,7 +84,7 @@ extern "C" __global__ void escape(int* out, float step) {
   out[row * gridDim.x * blockDim.x + column] = k;
 }
 """,
-        "escape<<<(128, 512), (32, 8)>>>(i32[16777216], step=0.000732421875)",
+        "escape<<<(256, 1024), (32, 8)>>>(i32[67108864], step=0.0003662109375)",
     ),
     "a product of 1536 by 1536, tiles of 16": Source(
         """
