@@ -57,6 +57,17 @@ extern "C" __global__ void relay(int* out, int rounds) {
     __syncwarp();
   }
 }
+// Each thread waits for the phase in which it arrived: what it sees of the barrier depends on who came before.
+extern "C" __global__ void tokens(int* out, const int* in, int rounds) {
+  __shared__ unsigned long long gate;
+  if (threadIdx.x == 0) make(at(&gate), blockDim.x);
+  __syncthreads();
+  for (int k = 0; k < rounds; k++) {
+    asm volatile("{ .reg .b64 seen; .reg .pred p; mbarrier.arrive.shared.b64 seen, [%0];"
+                 " again: mbarrier.try_wait.shared.b64 p, [%0], seen; @!p bra again; }" ::"r"(at(&gate)) : "memory");
+    out[(blockIdx.x + k) * blockDim.x + threadIdx.x] = in[threadIdx.x * (k + 1)];
+  }
+}
 // Half of a warp waits for the other half, which has parted from it.
 extern "C" __global__ void halves(int* out) {
   __shared__ unsigned long long gate;
@@ -279,6 +290,8 @@ def test_large_products_are_proven(name: str) -> None:
     [
         "relay<<<3, 128>>>(i32[8192], rounds=9)",
         "relay<<<40, 256>>>(i32[131072], rounds=5)",
+        "tokens<<<1, 96>>>(i32[480], i32[480]=arange, rounds=5)",
+        "tokens<<<1, 64>>>(i32[640], i32[640]=perm(2), rounds=7)",
         "halves<<<5, 32>>>(i32[160])",
         "ranges<<<(6, 8), 32, 4096>>>(i32[2048], i32[2048]=arange, apart=32, words=36)",
         "ranges<<<(6, 8), 32, 4096>>>(i32[2048], i32[2048]=arange, apart=4, words=20)",
