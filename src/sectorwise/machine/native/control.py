@@ -37,16 +37,17 @@ ALL_LANES = -1
 class Ending(Struct, frozen=True):
     """What a block's end needs to know, read before registers are written back: lanes taken, a mask, a place.
 
-    `threads` is how many a barrier waits for (0: all that live), `yes` are the lanes that say yes to a vote, `shown`
-    slots that Python reads at the block's end. `gives_up` says that the block cannot be run here.
+    `yes` are the lanes that say yes to a vote. `shown` are slots that Python reads at the block's end. `gives_up` says
+    that the block cannot be run here.
     """
 
     taken: str
     operand: str = ""
-    threads: str = "0"
     yes: str = ""
     shown: tuple[int, ...] = ()
     gives_up: bool = False
+    threads: str = "0"
+    """How many a barrier waits for; 0: all that live."""
 
 
 def run_inline_control(port: LlvmPort, instruction: Instruction) -> None:
@@ -151,7 +152,8 @@ def read_ending(port: LlvmPort, step: Step) -> Ending:
             raise UnsupportedError(instruction.text)
         case "BAR":
             yes = read_vote(port, instruction, taken) if instruction.has("RED") else ""
-            return Ending(taken, *read_barrier(port, instruction), yes)
+            number, threads = read_barrier(port, instruction)
+            return Ending(taken, number, yes, threads=threads)
         case _:
             return Ending(taken)
 
