@@ -94,8 +94,9 @@ class PaceBehaviour:
     on the whole device; between a block and the one that takes its place lie `block_turnaround_ns`. An SM sends one
     line of a store to the L2 every `store_line_cycles`, and the L2 takes `l2_store_lines_per_ns` from all. DRAM gives
     blocks of 64 bytes that lie alone at `lone_read_gbs`. The L2 works on one address once every `same_address_ns`
-    (`same_address_float_ns`), lane by lane, on `atomic_sectors_per_ns` of atomics in all, and on `l2_lone_per_ns`
-    requests of one sector of a line.
+    (`same_address_float_ns`), lane by lane, one of its slices on a whole sector of atomics once every
+    `atomic_sector_ns`, all of them on `atomic_sectors_per_ns`, and on `l2_lone_per_ns` requests of one sector of a
+    line.
     """
 
     source: Source
@@ -107,5 +108,6 @@ class PaceBehaviour:
     lone_read_gbs: float
     same_address_ns: float
     same_address_float_ns: float
+    atomic_sector_ns: float
     atomic_sectors_per_ns: float
     l2_lone_per_ns: float

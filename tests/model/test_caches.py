@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sectorwise.binary.cubin import read_cubin
 from sectorwise.model.caches.batches import find_depths
+from sectorwise.model.caches.contention import NO_CONTENTION
 from sectorwise.model.caches.l1 import L1Setup, simulate_l1
 from sectorwise.model.caches.l2 import L2Setup, simulate_l2
 from sectorwise.model.caches.lines import Lines, Role, fold_requests, hash_lines, read_hint
@@ -62,7 +63,7 @@ def make_window(line: list[int], *, block: list[int] | None = None, sectors: int
         sectors=np.full(len(line), sectors, np.uint8),
         positions=np.array([int((owner == who).sum()) for who in range(count)], np.int32),
         passes={},
-        hottest_lanes=0,
+        contention=NO_CONTENTION,
         complete=True,
     )
     return Window(count, lines, np.zeros(1, np.int64))

@@ -107,7 +107,7 @@ def estimate_time(
     longest = name_longest(parts)
     held_up = max(ledger.by_bound, key=lambda name: ledger.by_bound[name], default="latency")
     return Time(
-        estimate_ns=combine_bounds(parts, atomics_spread=traffic.hottest_lanes < SPREAD_LANES),
+        estimate_ns=combine_bounds(parts, atomics_spread=traffic.contention.hottest_lanes < SPREAD_LANES),
         bound=held_up if longest == "warps" else longest,
         parts_ns=parts,
         instructions_ns=ledger.by_instruction,
@@ -157,21 +157,15 @@ def _count_passes(site: Site, traffic: Traffic) -> float:
 
 
 def _bound_atomics(pace: PaceBehaviour, execution: Execution, traffic: Traffic) -> float:
-    """Time in which the L2 works off all atomics: those on one address one by one, all of them sector by sector."""
+    """Time in which the L2 works off all atomics: those that meet at a sector or a slice, and all of them together."""
     atomics = {Operation.ATOMIC, Operation.REDUCTION}
     sectors = sum(
         site.sectors
         for site in execution.sites
         if site.access.operation in atomics and site.access.space is not Space.SHARED and site.unknown_because is None
     )
-    floats = any(
-        name.startswith(("F16", "F32", "F64", "BF16"))
-        for site in execution.sites
-        if site.access.operation in atomics
-        for name in site.access.modifiers
-    )
-    one_by_one = pace.same_address_float_ns if floats else pace.same_address_ns
-    return max(one_by_one * traffic.hottest_lanes, sectors / pace.atomic_sectors_per_ns)
+    met = traffic.contention
+    return max(met.hottest_ns, met.busiest_ns, sectors / pace.atomic_sectors_per_ns)
 
 
 def _bound_memory(
@@ -189,7 +183,7 @@ def _bound_memory(
     lone_stores = [each for each in stores if _asks_for_lone(each)]
     lone, stored = _count_lone(execution, traffic), sum(each.tag_requests for each in lone_stores)
     others = [each for each in stores if not _asks_for_lone(each)]
-    dense = traffic.l2_sectors_read_from_sm - lone + count_written(others)
+    dense = sum(each.asked - each.l1_hits for each in traffic.sites) - lone + count_written(others)
     return {
         "dram": bound_dram(
             device, traffic.dram_bytes_read, traffic.dram_bytes_write, traffic.lone_bytes_read, lone_gbs

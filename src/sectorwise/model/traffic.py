@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from sectorwise.counting.request import Operation, Space
-from sectorwise.device import load_device
+from sectorwise.device import load_device, require_capability
 from sectorwise.errors import UnsupportedDeviceError
 from sectorwise.model.caches.batches import find_depths
 from sectorwise.model.caches.chain import Chain, move_window, place_launch
 from sectorwise.model.caches.flow import Flow, extrapolate
 from sectorwise.model.caches.l1 import L1Setup, simulate_l1
 from sectorwise.model.caches.l2 import L2Setup, Rest, simulate_l2
-from sectorwise.model.caches.lines import LINE_BYTES, SECTOR_BYTES, list_roles, read_hint
+from sectorwise.model.caches.lines import LINE_BYTES, SECTOR_BYTES, Role, list_roles, read_hint
 from sectorwise.model.caches.merging import Merging, find_merging
 from sectorwise.model.caches.placement import place_blocks, split_evenly
 from sectorwise.model.caches.reuse import cut_rereads
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from sectorwise.machine.execution import Execution, Site
     from sectorwise.measurements import CacheBehaviour
     from sectorwise.model.caches.chain import Placing
+    from sectorwise.model.caches.contention import Contention
     from sectorwise.model.caches.held import Held
     from sectorwise.model.caches.l1 import L1Result
     from sectorwise.model.caches.l2 import L2Result
@@ -76,7 +77,7 @@ class Traffic:
     of `dram_bytes_read` that lie alone, without a neighbour of 64 bytes; `wanted_bytes_read` those in sectors that
     loads want, then or later. `sites` has each load from global or local
     memory, `passes` the cycles that L1 takes for a request of each memory instruction, and
-    `hottest_lanes` the lanes of atomics that work on one address.
+    `contention` what atomics that meet keep the L2 busy with.
     `distinct_load_sectors` are those that loads ask for at least once, None where not all of them were seen.
     `window_blocks` of the launch's blocks were followed; `borrowed`: the caches are those of another
     device. `assumed` says what was borrowed or guessed.
@@ -91,7 +92,7 @@ class Traffic:
     wanted_bytes_read: int
     sites: tuple[SiteTraffic, ...]
     passes: Mapping[int, float]
-    hottest_lanes: int
+    contention: Contention
     distinct_load_sectors: int | None
     window_blocks: int
     warm: bool
@@ -151,18 +152,22 @@ def estimate_traffic(
     behaviour, assumed = _find_behaviour(device)
     window = window or open_window_of(bound, execution, occupancy)
     groups = _group_sms(device, behaviour, _count_sms(bound, window, occupancy))
-    placement = place_blocks(window.measure_blocks(), occupancy.blocks_per_sm, groups)
+    at_once = _count_at_once(bound, occupancy)
+    placement = place_blocks(window.measure_blocks(), at_once, groups)
     roles = list_roles(bound.kernel)
     depths = find_depths(bound.kernel.instructions)
-    l1_setup = L1Setup(occupancy.l1_bytes, behaviour.l1_ways, roles, depths, bound.launch.blocks_total)
+    whole_bytes = require_capability(device).unified_l1_shared_bytes
+    l1_setup = L1Setup(
+        occupancy.l1_bytes, behaviour.l1_ways, roles, depths, bound.launch.blocks_total, whole_bytes=whole_bytes
+    )
     l1 = simulate_l1(window, placement, l1_setup)
-    setup = _set_up_l2(bound, behaviour, find_merging(bound, execution, occupancy, behaviour), l1)
+    setup = _set_up_l2(bound, behaviour, find_merging(bound, execution, occupancy, behaviour), l1, depths)
     rest, after = bound.launch.blocks_total / window.blocks - 1, None
     if chain is None:
         l2 = simulate_l2(window, placement, roles, setup, warmed_by=2 * rest if warm else None)
     else:
         placing = place_launch(chain, bound)
-        find_rest = partial(_follow_rest, bound, execution, window, placing, (occupancy.blocks_per_sm, groups))
+        find_rest = partial(_follow_rest, bound, execution, window, placing, (at_once, groups))
         l2 = simulate_l2(move_window(window, placing), placement, roles, setup, before=chain.held, find_rest=find_rest)
         if chain.held is not None and not placing.shared:
             assumed = (*assumed, "no buffer has the name of one of an earlier launch: none is found in the L2")
@@ -172,14 +177,23 @@ def estimate_traffic(
     if window.shifts is not None:
         assumed = (*assumed, "one block was followed; the others lie like it, each of its arrays elsewhere")
     before = None if chain is None else chain.held
-    return _sum_up(_Parts(bound, sites, window, l1, l2, behaviour, warm, before, after, seen), assumed)
+    return _sum_up(_Parts(bound, sites, window, l1, l2, behaviour, warm, before, after, seen, roles), assumed)
+
+
+def _count_at_once(bound: BoundLaunch, occupancy: Occupancy) -> int:
+    """Blocks that an SM gets at once: of a launch that leaves room, none gets more than its part.
+
+    132 blocks of which an SM holds two or eight ran on 132 SMs: what an SM read again it found in L1 but for 88 of
+    2,534,400 sectors (`passes_2`), and what each read once nowhere (`everyone_reads_2`).
+    """
+    return min(occupancy.blocks_per_sm, -(-bound.launch.blocks_total // bound.device.sm_count))
 
 
 def _count_sms(bound: BoundLaunch, window: Window, occupancy: Occupancy) -> int:
     """SMs that the window's blocks fill: all, unless no more than a part of the first wave could be followed."""
     if window.blocks >= bound.launch.blocks_total:
         return bound.device.sm_count
-    return min(bound.device.sm_count, -(-window.blocks // occupancy.blocks_per_sm))
+    return min(bound.device.sm_count, -(-window.blocks // _count_at_once(bound, occupancy)))
 
 
 def _group_sms(device: DeviceSpec, behaviour: CacheBehaviour, sm_count: int) -> tuple[int, ...]:
@@ -195,7 +209,9 @@ def _group_sms(device: DeviceSpec, behaviour: CacheBehaviour, sm_count: int) -> 
     return split_evenly(sm_count, max(2, round(sm_count * len(groups) / device.sm_count)))
 
 
-def _set_up_l2(bound: BoundLaunch, behaviour: CacheBehaviour, merging: Merging, l1: L1Result) -> L2Setup:
+def _set_up_l2(
+    bound: BoundLaunch, behaviour: CacheBehaviour, merging: Merging, l1: L1Result, depths: Mapping[int, int]
+) -> L2Setup:
     device = bound.device
     return L2Setup(
         size_bytes=device.l2_bytes,
@@ -208,6 +224,7 @@ def _set_up_l2(bound: BoundLaunch, behaviour: CacheBehaviour, merging: Merging, 
         hints={each.index: hint for each in bound.kernel.instructions if (hint := read_hint(each.modifiers))},
         l1_lifetimes_ticks=l1.lifetimes_ticks,
         alone=merging.alone,
+        depths=depths,
     )
 
 
@@ -244,6 +261,7 @@ class _Parts:
     after: Chain | None
     seen: frozenset[int]
     """Instructions that a block of the window came to."""
+    roles: Mapping[int, Role]
 
 
 def _find_behaviour(device: DeviceSpec) -> tuple[CacheBehaviour, tuple[str, ...]]:
@@ -272,10 +290,7 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
         wanted_bytes_read=round(_count_wanted(sites, sum(flow.dram_read.values()), parts.l2.wanted_share)),
         sites=sites,
         passes=parts.window.lines.passes,
-        hottest_lanes=round(
-            parts.window.lines.hottest_lanes
-            * (parts.bound.launch.blocks_total / (1 if parts.window.shifts is not None else parts.window.blocks))
-        ),
+        contention=_grow_contention(parts),
         distinct_load_sectors=None if rest else parts.window.count_all_distinct(s.instruction for s in loads),
         window_blocks=parts.window.blocks,
         warm=parts.warm,
@@ -284,6 +299,16 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
         chained=parts.before is not None,
         left=parts.after,
     )
+
+
+def _grow_contention(parts: _Parts) -> Contention:
+    """What atomics of all blocks meet, by what those of the window do, or of the one block that stands for all."""
+    window, total = parts.window, parts.bound.launch.blocks_total
+    if window.shifts is None or window.slots is None:
+        return window.lines.contention.grow(total / window.blocks, 1.0)
+    atomics = [i for i in parts.seen if parts.roles.get(i) is Role.ATOMIC]
+    places = [np.unique(window.shifts[:, window.slots[i]]).size for i in atomics]
+    return window.lines.contention.grow(total, max(places, default=1))
 
 
 def _count_wanted(sites: Iterable[SiteTraffic], fetched: float, wanted_share: float) -> float:

@@ -1,16 +1,24 @@
-"""Turns the code of a kernel into how many requests before it each memory instruction shares its wait with."""
+"""Turns the code of a kernel into which of its requests a warp makes one after the other, waiting for none of them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from sectorwise.counting.request import Operation
 from sectorwise.machine.forms import access_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    import numpy.typing as npt
 
     from sectorwise.binary.ir import Instruction
+    from sectorwise.model.caches.lines import Lines
+
+_WARP_BITS: Final = 16
+_POSITION_BITS: Final = 32
 
 _LOADS: Final = frozenset({Operation.LOAD, Operation.ASYNC_COPY})
 
@@ -34,3 +42,20 @@ def find_depths(instructions: Iterable[Instruction]) -> dict[int, int]:
         if access.operation in _LOADS:
             awaited |= 1 << each.control.write_barrier
     return depths
+
+
+def find_turns(lines: Lines, depths: Mapping[int, int]) -> npt.NDArray[np.int64]:
+    """When a warp's turn comes to make each request: int64 [lines], the position of the first of its batch.
+
+    A warp that waits for nothing in between makes all of a batch in one turn. Turns of a warp never go back, whatever
+    its branches leave out.
+    """
+    table = np.zeros(1 + max(depths, default=0), np.int64)
+    table[list(depths)] = list(depths.values())
+    order = np.lexsort((lines.position, lines.warp, lines.block))
+    warp = (lines.block.astype(np.int64) << _WARP_BITS | lines.warp)[order]
+    begins = np.maximum(0, lines.position - table[lines.instruction])[order]
+    number = np.cumsum(np.diff(warp, prepend=-1) != 0) << _POSITION_BITS
+    turns = np.empty(lines.line.size, np.int64)
+    turns[order] = np.maximum.accumulate(number + begins) - number
+    return turns

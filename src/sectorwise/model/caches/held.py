@@ -36,7 +36,7 @@ class HeldLine:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What lies in an L2, half by half, of the lines whose hash is a multiple of `parts`."""
+    """What lies in an L2, half by half, of the lines that are sampled as one of `parts`."""
 
     parts: int
     halves: tuple[tuple[HeldLine, ...], ...]
@@ -53,6 +53,11 @@ class Held:
 def hash_homes(line: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Numbers that say to which half and set lines belong."""
     return hash_lines(line ^ _HOME_SALT)
+
+
+def is_sampled(line: npt.NDArray[np.int64], parts: int) -> npt.NDArray[np.bool_]:
+    """Which lines stand for so many times as many: by pairs of neighbours, since a hint may bring both."""
+    return hash_lines(line >> 1) % parts == 0
 
 
 def take_stock(halves: Sequence[Sequence[CacheSet]], parts: int) -> Held:
@@ -80,7 +85,7 @@ def put_back(halves: Sequence[Sequence[CacheSet]], held: Held, parts: int) -> No
             continue
         number = np.array([each.line for each in lines], np.int64)
         unknown = number < 0
-        kept = np.where(unknown, np.arange(number.size) % thinner == 0, hash_lines(number) % parts == 0)
+        kept = np.where(unknown, np.arange(number.size) % thinner == 0, is_sampled(number, parts))
         places = np.where(unknown, [each.place for each in lines], hash_homes(number) >> 8) % len(half)
         order = np.argsort([-each.age for each in lines], kind="stable")
         for chosen in order[kept[order]].tolist():

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from sectorwise.model.caches.batches import find_turns
 from sectorwise.model.caches.flow import Flow, scale_flow
-from sectorwise.model.caches.held import hash_homes, put_back, take_stock
-from sectorwise.model.caches.lines import COUNT_OF_BITS, LINE_BYTES, SECTORS_IN_LINE, Role, hash_lines, unite_sectors
+from sectorwise.model.caches.held import hash_homes, is_sampled, put_back, take_stock
+from sectorwise.model.caches.lines import COUNT_OF_BITS, LINE_BYTES, LOADS, SECTORS_IN_LINE, Role, unite_sectors
 from sectorwise.model.caches.sets import CacheSet, Entry
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ class L2Setup:
     the part of the requests for one line, by SMs of one group in the same tick, that travel together, up to
     `merge_most` of them. A missed sector brings `fetch_bytes`, 32, 64 or 128, or what `hints` says of its instruction,
     up to 256. `l1_lifetimes_ticks` are quantiles of how long L1 keeps a line that is not used; empty: to the end.
-    Requests of the instructions in `alone` never travel with others.
+    Requests of the instructions in `alone` never travel with others. `depths` says how many requests of its warp a load
+    goes on without waiting for the data of the first of them.
     """
 
     size_bytes: int
@@ -54,6 +56,7 @@ class L2Setup:
     hints: Mapping[int, Hint]
     l1_lifetimes_ticks: tuple[float, ...]
     alone: frozenset[int] = frozenset()
+    depths: Mapping[int, int] = field(default_factory=dict)
 
     def fetch_of(self, instruction: int) -> int:
         """Bytes that a missed sector brings."""
@@ -105,6 +108,8 @@ class _State:
     last_half: dict[int, int] = field(default_factory=dict)
     """The half at which each line was asked for last."""
     switches: dict[int, tuple[int, int]] = field(default_factory=dict)
+    coming: dict[tuple[int, int, Role], tuple[int, int]] = field(default_factory=dict)
+    """Of each SM and line, when loads around L1 asked for it, and the sectors that they asked for since."""
 
 
 def simulate_l2(
@@ -126,7 +131,7 @@ def simulate_l2(
     parts = 1 if before is None else before.parts
     while window.count_lines() / parts > MOST_EVENTS:
         parts *= 2
-    lines = window.gather(np.arange(window.blocks), lambda line: hash_lines(line) % parts == 0)
+    lines = window.gather(np.arange(window.blocks), lambda line: is_sampled(line, parts))
     wanted_share = _measure_wanted(lines, roles)
     sets = max(1, setup.size_bytes // setup.halves // LINE_BYTES // setup.ways // parts)
     halves = [[CacheSet(setup.ways, setup.proven_ways) for _ in range(sets)] for _ in range(setup.halves)]
@@ -135,24 +140,24 @@ def simulate_l2(
     if before is not None:
         put_back(halves, before, parts)
     if warmed_by is not None:
-        _, earlier = _play(state, _order(lines, placement), roles, window.blocks)
+        _, earlier = _play(state, _order(lines, placement, setup.depths), roles, window.blocks)
         _push(state, warmed_by * (sum(earlier.kept_reads.values()) + earlier.kept_writes))
-    first, second = _play(state, _order(lines, placement), roles, window.blocks)
+    first, second = _play(state, _order(lines, placement, setup.depths), roles, window.blocks)
     dirty = sum(COUNT_OF_BITS[bits] for half in halves for each in half for bits in each.list_dirty())
     if find_rest is not None:
         rest = find_rest(scale_flow(second, parts))
         kept = sum(second.kept_reads.values()) + second.kept_writes
         _push(state, 2 * rest.windows * kept, second.dirtied / kept if kept else 0.0)
         if rest.last is not None and rest.placement is not None:
-            lines = rest.last.gather(np.arange(rest.last.blocks), lambda line: hash_lines(line) % parts == 0)
-            _play(state, _order(lines, rest.placement), roles, rest.last.blocks)
+            lines = rest.last.gather(np.arange(rest.last.blocks), lambda line: is_sampled(line, parts))
+            _play(state, _order(lines, rest.placement, setup.depths), roles, rest.last.blocks)
     held = take_stock(halves, parts)
     flows = scale_flow(first, parts), scale_flow(second, parts)
     return L2Result(*flows, float(dirty * parts), held, state.switches, wanted_share)
 
 
 def _measure_wanted(lines: Lines, roles: Mapping[int, Role]) -> float:
-    loads = [index for index, role in roles.items() if role in {Role.CACHED_LOAD, Role.BYPASSING_LOAD}]
+    loads = [index for index, role in roles.items() if role in LOADS]
     wanted = unite_sectors(lines, loads)
     touched = np.array(_PAIRS, np.uint8)[wanted]
     pairs = int(np.unpackbits(touched).sum())
@@ -160,7 +165,7 @@ def _measure_wanted(lines: Lines, roles: Mapping[int, Role]) -> float:
 
 
 def _play(
-    state: _State, events: Iterator[tuple[int, int, int, int, int, int, int]], roles: Mapping[int, Role], blocks: int
+    state: _State, events: Iterator[tuple[int, int, int, int, int, int, int, int]], roles: Mapping[int, Role], blocks: int
 ) -> tuple[Flow, Flow]:
     """Let the events meet the L2; what flows for the first and for the second half of the blocks."""
     setup = state.setup
@@ -172,10 +177,10 @@ def _play(
     owners: dict[int, int] = {}
     for _, line, *_, block in played:
         owners[line] = min(block, owners.get(line, block))
-    for instruction, line, sectors, tick, sm, home, block in played:
+    for instruction, line, sectors, tick, turn, sm, home, block in played:
         flow = state.flow = first if 2 * block < blocks else second
         role = roles[instruction]
-        loads = role is Role.CACHED_LOAD or role is Role.BYPASSING_LOAD
+        loads = role in LOADS
         if loads:
             _add(flow.asked, instruction, COUNT_OF_BITS[sectors])
         wanted = sectors
@@ -192,8 +197,10 @@ def _play(
             near = state.near[sm]
             _note_half(state, instruction, line, near)
             alone = instruction in setup.alone
-            part = 1.0 if alone else _merge(asked, setup, (group, line), tick, wanted)
-            _add(flow.read, instruction, COUNT_OF_BITS[wanted] * part)
+            sent = _join(state, instruction, (sm, line, role), wanted, tick)
+            share = 1.0 if fetched_at.get(line) == turn else setup.merge_share
+            part = 1.0 if alone or not sent else _merge(asked, setup, (group, line), turn, sent, share)
+            _add(flow.read, instruction, COUNT_OF_BITS[sent] * part)
             if line not in fetched_at:
                 # Blocks that run beside each other: what is new is the first block's, whichever comes to it first.
                 state.flow = first if 2 * owners[line] < blocks else second
@@ -204,10 +211,23 @@ def _play(
                 _add(flow.read, instruction, 2)
                 _look_up(state, instruction, line ^ 1, 15, home, near)
             if missed:
-                fetched_at[line] = tick
-            elif fetched_at.get(line) == tick:
+                fetched_at[line] = turn
+            elif fetched_at.get(line) == turn:
                 _add(flow.waited, instruction, COUNT_OF_BITS[wanted])
     return first, second
+
+
+def _join(state: _State, instruction: int, where: tuple[int, int, Role], wanted: int, tick: int) -> int:
+    """The sectors that a load around L1 asks the L2 for: none that its SM asked for in this way, and that are coming.
+
+    `reread` asks for 5,242,880 sectors, each twice in a row: all count as brought, and the L2 is asked for half of them.
+    """
+    if where[2] is Role.CACHED_LOAD:
+        return wanted
+    asked_at, coming = state.coming.get(where, (0, 0))
+    known = coming if tick - asked_at <= state.setup.depths.get(instruction, 0) else 0
+    state.coming[where] = (asked_at, coming | wanted) if known else (tick, wanted)
+    return wanted & ~known
 
 
 def _note_half(state: _State, instruction: int, line: int, near: int) -> None:
@@ -229,14 +249,16 @@ def _push(state: _State, sectors: float, dirty_share: float = 0.0) -> None:
                 entry.dirty = 15 if int((number + 1) * dirty_share) > int(number * dirty_share) else 0
 
 
-def _order(lines: Lines, placement: Placement) -> Iterator[tuple[int, int, int, int, int, int, int]]:
+def _order(lines: Lines, placement: Placement, depths: Mapping[int, int]) -> Iterator[tuple[int, int, int, int, int, int, int, int]]:
     ticks = placement.start[lines.block] + lines.position
-    order = np.lexsort((lines.warp, lines.block, ticks))
+    turns = placement.start[lines.block] + find_turns(lines, depths)
+    order = np.lexsort((lines.position, lines.warp, lines.block, turns))
     return zip(
         lines.instruction[order].tolist(),
         lines.line[order].tolist(),
         lines.sectors[order].tolist(),
         ticks[order].tolist(),
+        turns[order].tolist(),
         placement.sm[lines.block[order]].tolist(),
         hash_homes(lines.line[order]).tolist(),
         lines.block[order].tolist(),
@@ -261,15 +283,20 @@ def _pass_l1(
 
 
 def _merge(
-    asked: dict[tuple[int, int], list[int]], setup: L2Setup, where: tuple[int, int], tick: int, wanted: int
+    asked: dict[tuple[int, int], list[int]],
+    setup: L2Setup,
+    where: tuple[int, int],
+    turn: int,
+    wanted: int,
+    share: float,
 ) -> float:
     """The part of a request that reaches the L2: less than all where SMs of a GPC ask for the same at once."""
     waiting = asked.get(where)
-    if waiting is None or waiting[0] != tick or not waiting[1] % setup.merge_most or wanted & ~waiting[2]:
-        asked[where] = [tick, 1, wanted]
+    if waiting is None or waiting[0] != turn or not waiting[1] % setup.merge_most or wanted & ~waiting[2]:
+        asked[where] = [turn, 1, wanted]
         return 1.0
     waiting[1] += 1
-    return 1.0 - setup.merge_share
+    return 1.0 - share
 
 
 def _look_up(state: _State, instruction: int, line: int, wanted: int, home: int, near: int) -> int:

@@ -104,9 +104,9 @@ class Window:
         if self.shifts is None or self.slots is None:
             chosen = np.zeros(self.blocks, np.bool_)
             chosen[blocks] = True
-            return _take(lines, np.flatnonzero(chosen[lines.block] & keep(lines.line)))
+            return take_rows(lines, np.flatnonzero(chosen[lines.block] & keep(lines.line)))
         alike = [
-            _take(lines, np.flatnonzero(self.slots[lines.instruction] == slot)) for slot in range(self.shifts.shape[1])
+            take_rows(lines, np.flatnonzero(self.slots[lines.instruction] == slot)) for slot in range(self.shifts.shape[1])
         ]
         # Blocks that lie alike in one array, as those of a row of tiles do, are moved and looked through once.
         moved: dict[tuple[int, int], Lines] = {}
@@ -116,7 +116,7 @@ class Window:
                 part = moved.get((slot, shift))
                 if part is None:
                     part = shift_lines(alike[slot], np.full(alike[slot].line.size, shift, np.int64))
-                    part = moved[slot, shift] = _take(part, np.flatnonzero(keep(part.line)))
+                    part = moved[slot, shift] = take_rows(part, np.flatnonzero(keep(part.line)))
                 if part.line.size:
                     parts.append(replace(part, block=np.full(part.line.size, block, np.int32)))
         return _join(parts, lines)
@@ -131,12 +131,13 @@ def shift_lines(lines: Lines, shifts: npt.NDArray[np.int64]) -> Lines:
     low, high = (spread & 15).astype(np.uint8), (spread >> 4).astype(np.uint8)
     rows = np.concatenate([np.flatnonzero(low), np.flatnonzero(high)])
     order = np.argsort(rows, kind="stable")
-    moved = _take(lines, rows[order])
+    moved = take_rows(lines, rows[order])
     line = np.concatenate([(lines.line + whole)[low > 0], (lines.line + whole + 1)[high > 0]])
     return replace(moved, line=line[order], sectors=np.concatenate([low[low > 0], high[high > 0]])[order])
 
 
-def _take(lines: Lines, rows: npt.NDArray[np.intp]) -> Lines:
+def take_rows(lines: Lines, rows: npt.NDArray[np.intp]) -> Lines:
+    """These of the lines, in this order."""
     return replace(
         lines,
         block=lines.block[rows],
@@ -150,7 +151,7 @@ def _take(lines: Lines, rows: npt.NDArray[np.intp]) -> Lines:
 
 def _join(parts: list[Lines], like: Lines) -> Lines:
     if not parts:
-        return _take(like, np.zeros(0, np.intp))
+        return take_rows(like, np.zeros(0, np.intp))
     return replace(
         like,
         block=np.concatenate([part.block for part in parts]),
