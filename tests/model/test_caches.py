@@ -224,8 +224,11 @@ def test_sms_of_one_group_share_a_request_four_at_a_time() -> None:
     assert found.first.filled[0] + found.second.filled[0] == 4 * 64
     assert found.first.dram_read == {0: 4}
     assert found.second.dram_read == {}
-    alone = simulate_l2(window, placement, LOADS, replace(SETUP, merge_share=0.0))
-    assert alone.first.read[0] + alone.second.read[0] == 4 * 64
+    apart = replace(SETUP, merge_share=0.0)
+    coming = simulate_l2(window, placement, LOADS, apart)
+    assert coming.first.read[0] + coming.second.read[0] == 4 * 17  # DRAM is slower than they are apart
+    there = simulate_l2(window, placement, LOADS, apart, warmed_by=0.0)
+    assert there.first.read[0] + there.second.read[0] == 4 * 64
 
 
 def test_half_of_what_one_sm_each_reads_crosses_between_the_halves() -> None:

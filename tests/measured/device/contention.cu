@@ -36,6 +36,40 @@ __global__ void add_all(T* to, Pattern p, int rounds, T* out) {
   if (got == (T)12345) *out = got;
 }
 
+// The other things that atomics do, each to a word of four bytes, or to as many as it is wide.
+#define UPDATE(name, bytes, code)                                                                                     \
+  __global__ void name(char* to, Pattern p, int rounds) {                                                             \
+    unsigned lane = threadIdx.x % 32, warp = (blockIdx.x * blockDim.x + threadIdx.x) / 32;                            \
+    unsigned warps = gridDim.x * blockDim.x / 32, got = 0;                                                            \
+    if (lane >= p.lanes) return;                                                                                      \
+    for (unsigned round = 0; round < rounds; ++round) {                                                               \
+      unsigned request = warp + round * warps;                                                                        \
+      unsigned word = p.random ? scramble(request * 32 + lane) % p.random                                             \
+                               : lane % p.distinct * p.pitch + request % p.spots * p.step;                            \
+      char* at = to + (Count)word * bytes;                                                                            \
+      asm volatile(code : "+r"(got) : "l"(at), "r"(round & 7), "f"(1.0f) : "memory");                                 \
+    }                                                                                                                 \
+    if (got == 12345) *to = 1;                                                                                        \
+  }
+UPDATE(update_min, 4, "red.global.min.s32 [%1], %2;")
+UPDATE(update_max, 4, "red.global.max.s32 [%1], %2;")
+UPDATE(update_and, 4, "red.global.and.b32 [%1], %2;")
+UPDATE(update_or, 4, "red.global.or.b32 [%1], %2;")
+UPDATE(update_xor, 4, "red.global.xor.b32 [%1], %2;")
+UPDATE(update_inc, 4, "red.global.inc.u32 [%1], %2;")
+UPDATE(update_dec, 4, "red.global.dec.u32 [%1], %2;")
+UPDATE(fetch_exch, 4, "atom.global.exch.b32 %0, [%1], %2;")
+UPDATE(fetch_cas, 4, "atom.global.cas.b32 %0, [%1], %2, %2;")
+UPDATE(fetch_max, 4, "atom.global.max.s32 %0, [%1], %2;")
+UPDATE(fetch_inc, 4, "atom.global.inc.u32 %0, [%1], %2;")
+UPDATE(update_add_f16x2, 4, "red.global.add.noftz.f16x2 [%1], %2;")
+UPDATE(update_add_bf16x2, 4, "red.global.add.noftz.bf16x2 [%1], %2;")
+UPDATE(update_add_v2_f32, 8, "red.global.v2.f32.add [%1], {%3, %3};")
+UPDATE(update_add_v4_f32, 16, "red.global.v4.f32.add [%1], {%3, %3, %3, %3};")
+UPDATE(update_max_u64, 8, "{ .reg .b64 w; cvt.u64.u32 w, %2; red.global.max.u64 [%1], w; }")
+UPDATE(fetch_exch_b64, 8, "{ .reg .b64 w; cvt.u64.u32 w, %2; atom.global.exch.b64 w, [%1], w; cvt.u32.u64 %0, w; }")
+UPDATE(fetch_cas_b64, 8, "{ .reg .b64 w; cvt.u64.u32 w, %2; atom.global.cas.b64 w, [%1], w, w; cvt.u32.u64 %0, w; }")
+
 // Each step waits for what the atomic before it gave.
 template <class T>
 __global__ void chase(T* to, Pattern p, int rounds, long* cycles) {
@@ -91,8 +125,9 @@ const int SMS = 132, THREADS = 512;
 char* memory;
 long* cycles;
 
-template <class T, Form form>
-void time_adds(const char* name, Pattern p) {
+// Prints the ns that a warp's request takes, from launches of some rounds and of twice as many.
+template <class Launch>
+void print_request(const char* name, Pattern p, Launch launch) {
   cudaEvent_t begin, end;
   cudaEventCreate(&begin);
   cudaEventCreate(&end);
@@ -100,7 +135,7 @@ void time_adds(const char* name, Pattern p) {
     float best = 1e9f, ms;
     for (int k = 0; k < 3; ++k) {
       cudaEventRecord(begin);
-      add_all<T, form><<<SMS, THREADS>>>((T*)memory, p, rounds, (T*)(memory + (1 << 28)));
+      launch(rounds);
       cudaEventRecord(end);
       cudaEventSynchronize(end);
       cudaEventElapsedTime(&ms, begin, end);
@@ -114,6 +149,17 @@ void time_adds(const char* name, Pattern p) {
   double ns = (run(2 * rounds) - run(rounds)) / rounds / (SMS * THREADS / 32);
   std::printf("[\"%s\", %d, %d, %d, %d, %d, %d, %.4f],\n", name, p.lanes, p.distinct, p.pitch, p.spots, p.step, p.random, ns);
   std::fflush(stdout);
+}
+
+template <class T, Form form>
+void time_adds(const char* name, Pattern p) {
+  print_request(name, p, [&](int rounds) { add_all<T, form><<<SMS, THREADS>>>((T*)memory, p, rounds, (T*)(memory + (1 << 28))); });
+}
+
+void time_updates(const char* name, void (*kernel)(char*, Pattern, int)) {
+  const Pattern met[] = {{1, 1, 1, 1, 0, 0}, {32, 1, 1, 1, 0, 0}, {8, 8, 1, 1, 0, 0}, {32, 8, 1, 1, 0, 0}, {16, 16, 1, 1, 0, 0},
+    {32, 32, 1, 1, 0, 0}, {4, 4, 8, 1, 0, 0}, {32, 1, 1, 1, 0, 16}, {32, 1, 1, 1, 0, 64}, {32, 32, 1, 4096, 32, 0}};
+  for (const Pattern& p : met) print_request(name, p, [&](int rounds) { kernel<<<SMS, THREADS>>>(memory, p, rounds); });
 }
 
 template <class T>
@@ -154,6 +200,14 @@ int main(int count, char** arguments) {
     time_type<float>("add f32", "fetch f32");
     time_type<Count>("add u64", "fetch u64");
     time_type<double>("add f64", "fetch f64");
+  }
+  if (!std::strcmp(part, "updates")) {
+    const struct { const char* name; void (*kernel)(char*, Pattern, int); } all[] = {{"min s32", update_min}, {"max s32", update_max},
+      {"and b32", update_and}, {"or b32", update_or}, {"xor b32", update_xor}, {"inc u32", update_inc}, {"dec u32", update_dec},
+      {"fetch exch b32", fetch_exch}, {"fetch cas b32", fetch_cas}, {"fetch max s32", fetch_max}, {"fetch inc u32", fetch_inc},
+      {"add f16x2", update_add_f16x2}, {"add bf16x2", update_add_bf16x2}, {"add v2 f32", update_add_v2_f32},
+      {"add v4 f32", update_add_v4_f32}, {"max u64", update_max_u64}, {"fetch exch b64", fetch_exch_b64}, {"fetch cas b64", fetch_cas_b64}};
+    for (auto& each : all) time_updates(each.name, each.kernel);
   }
   if (!std::strcmp(part, "share")) {
     cudaFuncSetAttribute(share, cudaFuncAttributeMaxDynamicSharedMemorySize, 160 * 1024);

@@ -50,7 +50,7 @@ def find_turns(lines: Lines, depths: Mapping[int, int]) -> npt.NDArray[np.int64]
     A warp that waits for nothing in between makes all of a batch in one turn. Turns of a warp never go back, whatever
     its branches leave out.
     """
-    table = np.zeros(1 + max(depths, default=0), np.int64)
+    table = np.zeros(1 + max(*depths, int(lines.instruction.max(initial=0)), 0), np.int64)
     table[list(depths)] = list(depths.values())
     order = np.lexsort((lines.position, lines.warp, lines.block))
     warp = (lines.block.astype(np.int64) << _WARP_BITS | lines.warp)[order]

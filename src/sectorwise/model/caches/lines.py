@@ -257,7 +257,7 @@ def hash_sets(line: npt.NDArray[np.int64], sets: int) -> npt.NDArray[np.int64]:
     """
     degree = sets.bit_length() - 1
     place = np.zeros(line.shape, np.int64)
-    power = 1
+    power = 1 if degree else 0
     for bit in range(_LINE_BITS):
         place ^= np.where(line >> bit & 1, power, 0)
         power <<= 1
