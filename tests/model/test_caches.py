@@ -61,6 +61,7 @@ def make_window(line: list[int], *, block: list[int] | None = None, sectors: int
         instruction=np.full(len(line), instruction, np.int32),
         line=np.array(line, np.int64),
         sectors=np.full(len(line), sectors, np.uint8),
+        words=np.full(len(line), ALL_WORDS, np.uint32),
         positions=np.array([int((owner == who).sum()) for who in range(count)], np.int32),
         passes={},
         contention=NO_CONTENTION,

@@ -225,6 +225,7 @@ def _set_up_l2(
         l1_lifetimes_ticks=l1.lifetimes_ticks,
         alone=merging.alone,
         depths=depths,
+        partial_lines=behaviour.l2_partial_lines,
     )
 
 
@@ -353,6 +354,7 @@ def _fit_to_counts(flow: Flow, parts: _Parts) -> Flow:
         kept_writes=flow.kept_writes * by_stored,
         dirtied=flow.dirtied * by_stored,
         dram_written=flow.dram_written * by_stored,
+        filled_up=flow.filled_up * by_stored,
         read=read,
         missed=scale(flow.missed, read_once),
         crossed=scale(flow.crossed, by_asked),
@@ -385,15 +387,17 @@ def _count_written(parts: _Parts, flow: Flow, *, whole: bool) -> float:
         return written * SECTOR_BYTES + (0.0 if parts.warm or parts.before is not None else before)
     if parts.warm:
         # Launch after launch, what is stored is written sooner or later, unless all of it stays where it is.
-        return flow.dirtied * SECTOR_BYTES if kept > size else 0.0
-    stored = min(flow.dirtied * SECTOR_BYTES, _size_written(parts))
+        return max(flow.filled_up, flow.dirtied if kept > size else 0.0) * SECTOR_BYTES
+    # What was fetched since it was stored in part is whole from then on.
+    filled_up = min(flow.filled_up * SECTOR_BYTES, _size_written(parts))
+    stored = min(max(0.0, flow.dirtied * SECTOR_BYTES - filled_up), _size_written(parts))
     if kept <= size:
-        return before + max(0.0, stored - most_dirty)
+        return before + filled_up + max(0.0, stored - most_dirty)
     first, second = parts.l2.first, parts.l2.second
     new = sum(second.kept_reads.values()) + second.kept_writes
     reused = max(0.0, sum(first.kept_reads.values()) + first.kept_writes - new) * SECTOR_BYTES
     stays = max(0.0, size - reused) * min(1.0, second.dirtied / new) if new else 0.0
-    return max(0.0, stored - min(stays, most_dirty)) + before
+    return filled_up + max(0.0, stored - min(stays, most_dirty)) + before
 
 
 def _size_written(parts: _Parts) -> float:

@@ -48,7 +48,8 @@ class ContentionRecorder:
     """Adds up the work of the atomics of some requests, on one device.
 
     A slice works on one sector of a request after the other, as often as lanes ask for one address in it: a pass takes
-    `atomic_sector_ns` if it takes all bytes of the sector, twice that of doubles, and `same_address_ns` else. Sums of
+    `atomic_sector_ns` if it takes all bytes of the sector, twice that of doubles and for two operands (CAS), and
+    `same_address_ns` else. Sums of
     floats in one sector wait for each other, `same_address_float_ns` a pass, while the slice works on others. All of
     a line's sectors are in one slice (tests/measured/device/contention.json). There are as many slices as work at once on
     sectors of one word each; an odd number of pairs, so that strides of powers of two reach all of them.
@@ -69,10 +70,11 @@ class ContentionRecorder:
         words, lanes = np.unique(addresses[active], return_counts=True)
         _add_up(self._lanes, words, lanes)
         sector, passes, whole = count_sector_passes(addresses, active, access.width_bytes)
-        whole_ns = pace.atomic_sector_ns * (2 if "F64" in access.modifiers else 1)
-        np.add.at(
-            self._slices, choose_slices(sector, self._slices.size), passes * np.where(whole, whole_ns, pace.same_address_ns)
-        )
+        swaps = "CAS" in access.modifiers
+        whole_ns = pace.atomic_sector_ns * (2 if swaps or "F64" in access.modifiers else 1)
+        part_ns = whole_ns if swaps else pace.same_address_ns
+        slices = choose_slices(sector, self._slices.size)
+        np.add.at(self._slices, slices, passes * np.where(whole, whole_ns, part_ns))
         _add_up(self._sectors, sector, passes * (pace.same_address_float_ns if floats else 0.0))
 
     def close(self) -> Contention:

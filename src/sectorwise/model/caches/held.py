@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from sectorwise.model.caches.lines import COUNT_OF_BITS, hash_lines
+from sectorwise.model.caches.sets import spread_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,9 +56,14 @@ def hash_homes(line: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return hash_lines(line ^ _HOME_SALT)
 
 
-def is_sampled(line: npt.NDArray[np.int64], parts: int) -> npt.NDArray[np.bool_]:
-    """Which lines stand for so many times as many: by pairs of neighbours, since a hint may bring both."""
-    return hash_lines(line >> 1) % parts == 0
+def hash_home(line: int) -> int:
+    """The same of one line."""
+    return int(hash_homes(np.array([line], np.int64))[0])
+
+
+def is_sampled(line: npt.NDArray[np.int64], parts: int, *, pairs: bool = True) -> npt.NDArray[np.bool_]:
+    """Which lines stand for so many times as many; where a hint may bring a neighbour too, both or none of `pairs`."""
+    return hash_lines(line >> 1 if pairs else line) % parts == 0
 
 
 def take_stock(halves: Sequence[Sequence[CacheSet]], parts: int) -> Held:
@@ -92,4 +98,4 @@ def put_back(halves: Sequence[Sequence[CacheSet]], held: Held, parts: int) -> No
             each, target = lines[chosen], half[places[chosen]]
             # Nobody's lines are numbered anew, below those that a launch pushes in: of one set no two may be alike.
             entry, _ = target.add(each.line if each.line >= 0 else -1 - chosen - target.ways)
-            entry.sectors, entry.dirty = each.sectors, each.dirty
+            entry.sectors, entry.dirty, entry.words = each.sectors, each.dirty, spread_words(each.dirty)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -9,9 +10,9 @@ import numpy as np
 
 from sectorwise.model.caches.batches import find_turns
 from sectorwise.model.caches.flow import Flow, scale_flow
-from sectorwise.model.caches.held import hash_homes, is_sampled, put_back, take_stock
+from sectorwise.model.caches.held import hash_home, hash_homes, is_sampled, put_back, take_stock
 from sectorwise.model.caches.lines import COUNT_OF_BITS, LINE_BYTES, LOADS, SECTORS_IN_LINE, Role, unite_sectors
-from sectorwise.model.caches.sets import CacheSet, Entry
+from sectorwise.model.caches.sets import ALL_WORDS, CacheSet, Entry, find_whole, spread_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -43,7 +44,7 @@ class L2Setup:
     `merge_most` of them. A missed sector brings `fetch_bytes`, 32, 64 or 128, or what `hints` says of its instruction,
     up to 256. `l1_lifetimes_ticks` are quantiles of how long L1 keeps a line that is not used; empty: to the end.
     Requests of the instructions in `alone` never travel with others. `depths` says how many requests of its warp a load
-    goes on without waiting for the data of the first of them.
+    goes on without waiting for the data of the first of them. Sectors may be stored in part in `partial_lines` at once.
     """
 
     size_bytes: int
@@ -57,11 +58,16 @@ class L2Setup:
     l1_lifetimes_ticks: tuple[float, ...]
     alone: frozenset[int] = frozenset()
     depths: Mapping[int, int] = field(default_factory=dict)
+    partial_lines: int = 1 << 30
 
     def fetch_of(self, instruction: int) -> int:
         """Bytes that a missed sector brings."""
         hint = self.hints.get(instruction)
         return self.fetch_bytes if hint is None or hint.fetch_bytes is None else hint.fetch_bytes
+
+    def brings_pairs(self) -> bool:
+        """Whether an instruction asks for the neighbours of its lines."""
+        return any(self.fetch_of(instruction) == PAIR_BYTES for instruction in self.hints)
 
     def leaves_first(self, instruction: int) -> bool:
         """Whether lines that the instruction brings are the first to go."""
@@ -110,6 +116,9 @@ class _State:
     switches: dict[int, tuple[int, int]] = field(default_factory=dict)
     coming: dict[tuple[int, int, Role], tuple[int, int]] = field(default_factory=dict)
     """Of each SM and line, when loads around L1 asked for it, and the sectors that they asked for since."""
+    most_parted: int = 0
+    parted: OrderedDict[tuple[int, int], Entry] = field(default_factory=OrderedDict)
+    """Lines of each half with sectors that the L2 has in part; the one that was stored to last comes last."""
 
 
 def simulate_l2(
@@ -131,12 +140,13 @@ def simulate_l2(
     parts = 1 if before is None else before.parts
     while window.count_lines() / parts > MOST_EVENTS:
         parts *= 2
-    lines = window.gather(np.arange(window.blocks), lambda line: is_sampled(line, parts))
+    pairs = before is not None or find_rest is not None or setup.brings_pairs()
+    lines = window.gather(np.arange(window.blocks), lambda line: is_sampled(line, parts, pairs=pairs))
     wanted_share = _measure_wanted(lines, roles)
     sets = max(1, setup.size_bytes // setup.halves // LINE_BYTES // setup.ways // parts)
     halves = [[CacheSet(setup.ways, setup.proven_ways) for _ in range(sets)] for _ in range(setup.halves)]
     near = placement.group * setup.halves // (placement.group.max() + 1)
-    state = _State(setup, sets, halves, placement.group.tolist(), near.tolist(), Flow())
+    state = _State(setup, sets, halves, placement.group.tolist(), near.tolist(), Flow(), most_parted=setup.partial_lines // parts)
     if before is not None:
         put_back(halves, before, parts)
     if warmed_by is not None:
@@ -165,7 +175,7 @@ def _measure_wanted(lines: Lines, roles: Mapping[int, Role]) -> float:
 
 
 def _play(
-    state: _State, events: Iterator[tuple[int, int, int, int, int, int, int, int]], roles: Mapping[int, Role], blocks: int
+    state: _State, events: Iterator[tuple[int, int, int, int, int, int, int, int, int]], roles: Mapping[int, Role], blocks: int
 ) -> tuple[Flow, Flow]:
     """Let the events meet the L2; what flows for the first and for the second half of the blocks."""
     setup = state.setup
@@ -177,7 +187,7 @@ def _play(
     owners: dict[int, int] = {}
     for _, line, *_, block in played:
         owners[line] = min(block, owners.get(line, block))
-    for instruction, line, sectors, tick, turn, sm, home, block in played:
+    for instruction, line, sectors, words, tick, turn, sm, home, block in played:
         flow = state.flow = first if 2 * block < blocks else second
         role = roles[instruction]
         loads = role in LOADS
@@ -190,7 +200,7 @@ def _play(
             _add(flow.asked, instruction, COUNT_OF_BITS[sectors])
             _update(state, instruction, line, sectors, home)
         elif not loads:
-            _write(state, instruction, line, sectors, home)
+            _write(state, instruction, line, (sectors, words), home)
         elif wanted:
             _add(flow.filled, instruction, COUNT_OF_BITS[wanted])
             group = state.groups[sm]
@@ -209,7 +219,7 @@ def _play(
             if missed and setup.fetch_of(instruction) == PAIR_BYTES:
                 # The neighbour is asked for by halves, and the L2 counts a sector for each.
                 _add(flow.read, instruction, 2)
-                _look_up(state, instruction, line ^ 1, 15, home, near)
+                _look_up(state, instruction, line ^ 1, 15, hash_home(line ^ 1), near)
             if missed:
                 fetched_at[line] = turn
             elif fetched_at.get(line) == turn:
@@ -246,10 +256,11 @@ def _push(state: _State, sectors: float, dirty_share: float = 0.0) -> None:
         for each in half:
             for number in range(min(lines, state.setup.ways)):
                 entry, _ = each.add(-1 - number)
+                entry.words = ALL_WORDS
                 entry.dirty = 15 if int((number + 1) * dirty_share) > int(number * dirty_share) else 0
 
 
-def _order(lines: Lines, placement: Placement, depths: Mapping[int, int]) -> Iterator[tuple[int, int, int, int, int, int, int, int]]:
+def _order(lines: Lines, placement: Placement, depths: Mapping[int, int]) -> Iterator[tuple[int, int, int, int, int, int, int, int, int]]:
     ticks = placement.start[lines.block] + lines.position
     turns = placement.start[lines.block] + find_turns(lines, depths)
     order = np.lexsort((lines.position, lines.warp, lines.block, turns))
@@ -257,6 +268,7 @@ def _order(lines: Lines, placement: Placement, depths: Mapping[int, int]) -> Ite
         lines.instruction[order].tolist(),
         lines.line[order].tolist(),
         lines.sectors[order].tolist(),
+        lines.words[order].tolist(),
         ticks[order].tolist(),
         turns[order].tolist(),
         placement.sm[lines.block[order]].tolist(),
@@ -317,11 +329,11 @@ def _look_up(state: _State, instruction: int, line: int, wanted: int, home: int,
     if missed:
         _add(flow.dram_read, instruction, COUNT_OF_BITS[fetched])
         _add(flow.dram_lone, instruction, _count_lone(state.halves[own][place].find(line), fetched))
-        _add(flow.kept_reads, instruction, _keep(state, (own, place), line, fetched, leaves_first=first))
+        _add(flow.kept_reads, instruction, _keep(state, (own, place), line, fetched, instruction, leaves_first=first))
     if own != near:
         # What DRAM gave crosses whole: reads of single sectors 128 bytes apart cross at twice their number.
         _add(flow.crossed, instruction, COUNT_OF_BITS[wanted | fetched])
-        _add(flow.kept_reads, instruction, _keep(state, (near, place), line, wanted | fetched, leaves_first=first))
+        _add(flow.kept_reads, instruction, _keep(state, (near, place), line, wanted | fetched, instruction, leaves_first=first))
     return COUNT_OF_BITS[missed]
 
 
@@ -332,12 +344,42 @@ def _count_lone(entry: Entry | None, fetched: int) -> int:
     return COUNT_OF_BITS[fetched] if entry is None or not entry.sectors & ~fetched else -COUNT_OF_BITS[fetched]
 
 
-def _write(state: _State, instruction: int, line: int, sectors: int, home: int) -> None:
-    """A store goes to the half that the line belongs to, and stays there until it is evicted."""
+def _write(state: _State, instruction: int, line: int, stored: tuple[int, int], home: int) -> None:
+    """A store of sectors, and words in them, goes to the half that the line belongs to, and stays until it is evicted.
+
+    The L2 remembers which words it has of so many lines only, of whose sectors some were stored in part; of the one that
+    was stored to the longest ago it fetches what it lacks, and writes it.
+    """
+    sectors, words = stored
     where = (home % state.setup.halves, (home >> 8) % state.sets)
     first = state.setup.leaves_first(instruction)
     state.flow.stored += COUNT_OF_BITS[sectors]
-    state.flow.kept_writes += _keep(state, where, line, sectors, dirty=sectors, leaves_first=first)
+    before = state.halves[where[0]][where[1]].find(line)
+    new = sectors if before is None else sectors & ~before.sectors
+    state.flow.kept_writes += _keep(state, where, line, sectors, instruction, dirty=sectors, leaves_first=first)
+    entry = state.halves[where[0]][where[1]].find(line)
+    if entry is None:
+        return
+    entry.words |= words
+    whole = find_whole(entry.words)
+    entry.lacking = (entry.lacking | new) & ~whole
+    key = where[0], line
+    known = state.parted.pop(key, None)
+    if entry.lacking:
+        state.parted[key] = entry
+    state.flow.parted += (key in state.parted) - (known is not None)
+    if len(state.parted) > state.most_parted:
+        _, oldest = state.parted.popitem(last=False)
+        state.flow.parted_out += 1
+        state.flow.filled_up += COUNT_OF_BITS[oldest.dirty]
+        _write_back(state, oldest, instruction)
+
+
+def _write_back(state: _State, entry: Entry, instruction: int) -> None:
+    """Write what differs from DRAM there, after what is lacking of sectors was fetched."""
+    _add(state.flow.dram_read, instruction, COUNT_OF_BITS[entry.lacking])
+    state.flow.dram_written += COUNT_OF_BITS[entry.dirty]
+    entry.dirty = entry.words = entry.lacking = 0
 
 
 def _update(state: _State, instruction: int, line: int, sectors: int, home: int) -> None:
@@ -346,11 +388,21 @@ def _update(state: _State, instruction: int, line: int, sectors: int, home: int)
     entry = state.halves[own][place].use(line)
     missed = sectors if entry is None else sectors & ~entry.sectors
     _add(state.flow.dram_read, instruction, COUNT_OF_BITS[missed])
-    state.flow.kept_writes += _keep(state, (own, place), line, sectors, dirty=sectors)
+    state.flow.kept_writes += _keep(state, (own, place), line, sectors, instruction, dirty=sectors)
+    if (kept := state.halves[own][place].find(line)) is not None:
+        kept.words |= spread_words(sectors)
+        kept.lacking &= ~sectors
 
 
 def _keep(
-    state: _State, where: tuple[int, int], line: int, sectors: int, dirty: int = 0, *, leaves_first: bool = False
+    state: _State,
+    where: tuple[int, int],
+    line: int,
+    sectors: int,
+    instruction: int,
+    dirty: int = 0,
+    *,
+    leaves_first: bool = False,
 ) -> int:
     """Put sectors into a set of a half; returns how many were not there before."""
     half, place = where
@@ -359,7 +411,7 @@ def _keep(
     if entry is None:
         entry, evicted = lines.add(line, leaves_first=leaves_first)
         if evicted is not None:
-            state.flow.dram_written += COUNT_OF_BITS[evicted.dirty]
+            _write_back(state, evicted, instruction)
     added = COUNT_OF_BITS[sectors & ~entry.sectors]
     state.flow.dirtied += COUNT_OF_BITS[dirty & ~entry.dirty]
     entry.sectors |= sectors

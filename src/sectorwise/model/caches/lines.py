@@ -78,7 +78,8 @@ class Lines:
 
     `block` int32: linear index; `warp` int16: within its block; `position` int32: the how manieth memory request of
     its warp; `instruction` int32: index into the kernel's; `line` int64: address / 128; `sectors` uint8: a bit for
-    each of its four sectors. Entries of one warp are in the order of its requests. `positions` int32 [blocks]: how
+    each of its four sectors. `words` uint32: a bit for each word of four bytes that a store fills, at least in part; 0 of
+    all else. Entries of one warp are in the order of its requests. `positions` int32 [blocks]: how
     many requests the busiest warp of each block made, by linear block index less `first_block`. `passes` are the
     cycles that the L1 takes for a request of an instruction, in the mean. `contention` is that of atomics and
     reductions. `complete` is False where lines were dropped.
@@ -91,6 +92,7 @@ class Lines:
     instruction: npt.NDArray[np.int32]
     line: npt.NDArray[np.int64]
     sectors: npt.NDArray[np.uint8]
+    words: npt.NDArray[np.uint32]
     positions: npt.NDArray[np.int32]
     passes: Mapping[int, float]
     contention: Contention
@@ -148,8 +150,11 @@ class LineRecorder:
         for word in range(words):
             row, line, sectors = fold_requests(addresses + 128 * word, active)
             self._kept += row.size
+            filled = np.zeros(row.size, np.int64)
+            if access.operation is Operation.STORE:
+                filled = fold_words(addresses + 128 * word, active, min(4, access.width_bytes) if words > 1 else access.width_bytes)
             self._parts.append(
-                (warps[row], positions[row].astype(np.int64), np.full(row.size, instruction), line, sectors)
+                (warps[row], positions[row].astype(np.int64), np.full(row.size, instruction), line, sectors, filled)
             )
 
     def _count_passes(self, instruction: int, access: Access, addresses: Addresses, active: Lanes) -> None:
@@ -169,8 +174,8 @@ class LineRecorder:
 
     def close(self) -> Lines:
         """What was kept."""
-        columns = [np.concatenate(column) for column in zip(*self._parts, strict=True)] or [np.zeros(0, np.int64)] * 5
-        warps, positions, instruction, line, sectors = columns
+        columns = [np.concatenate(column) for column in zip(*self._parts, strict=True)] or [np.zeros(0, np.int64)] * 6
+        warps, positions, instruction, line, sectors, words = columns
         busiest = self._positions.reshape(self.blocks, self.warps_per_block).max(axis=1)
         return Lines(
             first_block=self.first_block,
@@ -180,6 +185,7 @@ class LineRecorder:
             instruction=instruction.astype(np.int32),
             line=line,
             sectors=sectors.astype(np.uint8),
+            words=words.astype(np.uint32),
             positions=busiest,
             passes={instruction: total / count for instruction, (count, total) in self._passes.items() if count},
             contention=self._atomics.close(),
@@ -226,6 +232,18 @@ def fold_requests(
         rows = np.repeat(np.arange(len(sectors)), lines.size)
         return rows, (lines + shifts).ravel(), np.tile(bits, len(sectors))
     return _fold(sectors, active)
+
+
+def fold_words(addresses: Addresses, active: Lanes, width_bytes: int) -> npt.NDArray[np.int64]:
+    """The words of four bytes touched in each line of each request, a bit for each, in the order of `fold_requests`."""
+    row, lane = np.nonzero(active)
+    places = addresses[row, lane]
+    keys = (row << _ROW_SHIFT) | places // LINE_BYTES
+    order = np.argsort(keys, kind="stable")
+    begins = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    bits = ((1 << max(1, width_bytes // 4)) - 1) << (places // 4 % 32)
+    filled: npt.NDArray[np.int64] = np.bitwise_or.reduceat(bits[order], begins)
+    return filled
 
 
 def _fold(

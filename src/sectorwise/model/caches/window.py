@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Access
 
+_WORDS_IN_SECTOR: Final = 8
+_ALL_WORDS: Final = (1 << 32) - 1
+
 MOST_INSTRUCTIONS: Final = 1_500_000
 """Warp instructions executed to see a window: less than a second."""
 
@@ -129,11 +132,14 @@ def shift_lines(lines: Lines, shifts: npt.NDArray[np.int64]) -> Lines:
         return replace(lines, line=lines.line + whole)
     spread = lines.sectors.astype(np.uint16) << rest
     low, high = (spread & 15).astype(np.uint8), (spread >> 4).astype(np.uint8)
+    moved_words = lines.words.astype(np.uint64) << (np.uint64(_WORDS_IN_SECTOR) * rest)
+    low_words, high_words = moved_words & np.uint64(_ALL_WORDS), moved_words >> np.uint64(32)
     rows = np.concatenate([np.flatnonzero(low), np.flatnonzero(high)])
     order = np.argsort(rows, kind="stable")
     moved = take_rows(lines, rows[order])
     line = np.concatenate([(lines.line + whole)[low > 0], (lines.line + whole + 1)[high > 0]])
-    return replace(moved, line=line[order], sectors=np.concatenate([low[low > 0], high[high > 0]])[order])
+    words = np.concatenate([low_words[low > 0], high_words[high > 0]]).astype(np.uint32)[order]
+    return replace(moved, line=line[order], sectors=np.concatenate([low[low > 0], high[high > 0]])[order], words=words)
 
 
 def take_rows(lines: Lines, rows: npt.NDArray[np.intp]) -> Lines:
@@ -146,6 +152,7 @@ def take_rows(lines: Lines, rows: npt.NDArray[np.intp]) -> Lines:
         instruction=lines.instruction[rows],
         line=lines.line[rows],
         sectors=lines.sectors[rows],
+        words=lines.words[rows],
     )
 
 
@@ -160,6 +167,7 @@ def _join(parts: list[Lines], like: Lines) -> Lines:
         instruction=np.concatenate([part.instruction for part in parts]),
         line=np.concatenate([part.line for part in parts]),
         sectors=np.concatenate([part.sectors for part in parts]),
+        words=np.concatenate([part.words for part in parts]),
     )
 
 
