@@ -6,7 +6,9 @@ It says whether a second tier, code that is compiled again for launches that run
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from benchmarks.measure import list_hosts, measure, measure_rate
 from benchmarks.rows import bind_row

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import structs
 
 from sectorwise.binary.cubin import read_cubin
 from sectorwise.device import load_device
@@ -139,7 +141,7 @@ def follow(bound: BoundLaunch, measured: dict[str, Any], held: Occupancy) -> tup
     window = open_window_of(bound, execution, held)
     scale = measured["totals"]["instructions"] / window.issued.sum()
     issued = np.rint(window.issued * scale).astype(np.int64)
-    return replace(execution, issued=issued, lanes=32 * issued), window
+    return dataclasses.replace(execution, issued=issued, lanes=32 * issued), window
 
 
 def take_counts(bound: BoundLaunch, measured: dict[str, Any]) -> Execution:
@@ -197,7 +199,7 @@ def judge_row(row: Row, change: Change | None = None) -> Iterator[Judged]:
 
     Absent counters were zero or not recorded, and only the zeros are judged.
     """
-    bound = row.bound if change is None else replace(row.bound, device=change(row.bound.device))
+    bound = row.bound if change is None else structs.replace(row.bound, device=change(row.bound.device))
     traffic = estimate_traffic(bound, row.execution, row.held, row.window)
     if traffic is not None:
         for quantity, predicted, measured, floor in compare_traffic(row.totals, traffic):

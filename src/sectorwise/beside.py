@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Begun(Generic[T]):
+class Begun(Struct, Generic[T], frozen=True):
     """A call that runs in a thread of its own; `results` and `errors` get what it returns or raises."""
 
     thread: threading.Thread

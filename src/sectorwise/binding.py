@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from sectorwise.binary.abi import find_driver_constants
 from sectorwise.binary.ir import Constant
@@ -46,8 +46,7 @@ STACK_POINTER = 1 << 24
 _TEGRA = frozenset({(8, 7)})
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
+class Allocation(Struct, frozen=True):
     """A global buffer: its first address (512-byte aligned), its size, its element type and what it holds at the start.
 
     Guard space on both sides belongs to no allocation. `argument` names it in reports (`argument 0`, `tab`).
@@ -64,8 +63,7 @@ class Allocation:
         return self.buffer.passed * ELEMENT_TYPES[self.buffer.dtype].size_bytes
 
 
-@dataclass(frozen=True, slots=True)
-class BoundLaunch:
+class BoundLaunch(Struct, frozen=True):
     """Everything the machine needs to run one launch.
 
     `banks` maps a constant bank to its bytes. Shared memory of a block occupies byte offsets 0 to `shared_bytes` of
@@ -147,8 +145,7 @@ def check_target(kernel: Kernel, device: DeviceSpec) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Memory:
+class _Memory(Struct, frozen=True):
     """Where everything of a launch has its address: buffers, `__device__` variables, the driver's functions."""
 
     launch: LaunchConfig

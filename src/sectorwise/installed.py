@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 _FOLDER_ENDING = ".dist-info"
 
 
-@dataclass(frozen=True, slots=True)
-class Installed:
+class Installed(Struct, frozen=True):
     """A package that is installed: `13.0.88`, its name with it, and where its files are, relative to `folder`."""
 
     name: str

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeGuard
+
+from msgspec import Struct
 
 from sectorwise.binary.cubin import read_cubin
 from sectorwise.errors import ArgumentError
@@ -20,8 +22,7 @@ if TYPE_CHECKING:
     from sectorwise.launch.config import LaunchConfig
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """A launch, the cubin that has its kernel, and the file by which reports name its source."""
 
     config: LaunchConfig

@@ -71,7 +71,8 @@ class CacheBehaviour:
     `merge_window_cycles` of each other travel to the L2 together, `merge_most` at most; blocks of one SM are apart by
     `merge_skew_cycles` in the mean. The caches have `l1_ways` and `l2_ways` lines a set; in the L2 up to
     `l2_proven_ways` of them, used again, outlive those that were used once, and `l2_dirty_share` of it at most differs
-    from DRAM; it has sectors in part, of which only some words were stored, in at most `l2_partial_lines`. `dirty_before_bytes` lie dirty in the L2 when a profiled launch begins.
+    from DRAM; it has sectors in part, of which only some words were stored, in at most `l2_partial_lines`.
+    `dirty_before_bytes` lie dirty in the L2 when a profiled launch begins.
     """
 
     source: Source

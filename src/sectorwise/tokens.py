@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import re
@@ -18,8 +19,7 @@ DEEPEST: Final = 50
 """Brackets inside brackets, and names defined by names, may go this deep."""
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """A piece of text: `kind` is the name of the pattern's group, or end; `start` and `end` are columns."""
 
     kind: str
@@ -34,8 +34,7 @@ class Token:
         return f"'{self.text}'" if len(self.text) <= LONGEST_QUOTE else f"'{self.text[:LONGEST_QUOTE]}...'"
 
 
-@dataclass(slots=True)
-class Cursor:
+class Cursor(Struct):
     """A place in the tokens of one text; `index` moves forward as they are taken, `depth` counts open brackets.
 
     `origin` says in errors where the text comes from (`--launch`, `layout`), and `complain` makes them.

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from sectorwise.binary.ir import External, Kernel, Variable
 from sectorwise.binding import CONSTANT_WINDOW, BoundLaunch, bind
@@ -236,7 +237,7 @@ def test_any_launch_binds_or_is_told(launch: LaunchConfig, sizes_bytes: list[int
 
 
 def with_variables(*variables: Variable, externals: tuple[External, ...] = ()) -> Kernel:
-    return dataclasses.replace(make_kernel(), constants={3: bytes(64)}, variables=variables, externals=externals)
+    return structs.replace(make_kernel(), constants={3: bytes(64)}, variables=variables, externals=externals)
 
 
 def test_module_variables_get_values_addresses_and_places() -> None:

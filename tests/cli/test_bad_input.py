@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 import elftools
+import msgspec
 import numpy as np
 import pytest
 
@@ -206,7 +207,7 @@ def run_without(tmp_path: Path, missing_note: str, *arguments: object) -> subpro
     """A machine that has Python and our plain dependencies, and nothing else: no compiler, no disassembler."""
     folder = tmp_path / f"packages-{missing_note}"
     folder.mkdir()
-    for module in (click, elftools, np, sectorwise):
+    for module in (click, elftools, msgspec, np, sectorwise):
         home = Path(str(module.__file__)).parent
         (folder / home.name).symlink_to(home)
         libraries = home.with_name(f"{home.name}.libs")

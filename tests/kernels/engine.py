@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from sectorwise.binary.cubin import read_cubin
 from sectorwise.binding import bind

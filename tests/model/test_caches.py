@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sectorwise.binary.cubin import read_cubin
 from sectorwise.model.caches.batches import find_depths
@@ -17,6 +17,7 @@ from sectorwise.model.caches.l1 import L1Setup, simulate_l1
 from sectorwise.model.caches.l2 import L2Setup, simulate_l2
 from sectorwise.model.caches.lines import Lines, Role, fold_requests, hash_lines, read_hint
 from sectorwise.model.caches.placement import place_blocks
+from sectorwise.model.caches.sets import ALL_WORDS
 from sectorwise.model.caches.window import Window, shift_lines
 
 H200 = (8, 18, 8, 16, 16, 16, 16, 16, 18)

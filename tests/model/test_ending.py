@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from sectorwise.binary.cubin import read_cubin
 from sectorwise.device import load_device

@@ -7,9 +7,12 @@ Addresses are counted by `counting`, warps walk through their instructions by `m
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import dataclasses
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
 
 from sectorwise.advise.steps import SECTOR_BYTES, WARP_LANES, Step
 from sectorwise.device import DeviceSpec, load_device, require_capability
@@ -208,9 +211,9 @@ def _leave_dirty(plan: Plan, device: DeviceSpec) -> Plan:
     def leave(step: Step) -> Step:
         if step.is_shared or not step.is_store:
             return step
-        return replace(step, dram_share=part * step.dram_share, l2_share=1 - part * step.dram_share)
+        return dataclasses.replace(step, dram_share=part * step.dram_share, l2_share=1 - part * step.dram_share)
 
-    return replace(
+    return dataclasses.replace(
         plan,
         loop=tuple(leave(step) for step in plan.loop),
         once=tuple(leave(step) for step in plan.once),
@@ -288,7 +291,7 @@ def _list_slots(step: Step) -> list[Slot]:
         # Any of several that the L2 may answer makes the warp wait: one draw stands for them.
         each = count / _MOST_DRAWN
         count, stall = _MOST_DRAWN, round(_STALL_CYCLES * each)
-        access = replace(
+        access = structs.replace(
             access, request_bytes=access.request_bytes * each, l2_share=1 - (1 - min(1.0, access.l2_share)) ** each
         )
     one = Slot(
@@ -303,7 +306,7 @@ def _list_slots(step: Step) -> list[Slot]:
         # Of results that arrive in order only the last is waited for: those before are time, and one slot.
         before = [Slot(_STALL_CYCLES * (count - 1))] if count > 1 else []
         slots = [*before, one]
-    slots[0] = replace(slots[0], waits_for=waits, is_block_barrier=step.is_barrier)
+    slots[0] = structs.replace(slots[0], waits_for=waits, is_block_barrier=step.is_barrier)
     return slots
 
 

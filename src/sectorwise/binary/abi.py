@@ -7,7 +7,9 @@ address, ...), and `tests/binary/test_abi.py` compiles the probes again for ever
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sectorwise.errors import UnsupportedDeviceError
 
@@ -18,8 +20,7 @@ _FIRST = 75
 _LAST = 129
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterConstants:
+class ClusterConstants(Struct, frozen=True):
     """Where a kernel finds its cluster: three words each, and the blocks of a cluster in one word.
 
     `block_reciprocals` are floats, 1 / blocks of a cluster, for x, y, z. From sm_100 on the offsets are relative to
@@ -32,8 +33,7 @@ class ClusterConstants:
     blocks_total: int
 
 
-@dataclass(frozen=True, slots=True)
-class DriverConstants:
+class DriverConstants(Struct, frozen=True):
     """Byte offsets in constant bank 0, by what the driver writes there; None: this target has no such word.
 
     Words of 4 bytes: `block_dimensions` and `grid_dimensions` (three each: x, y, z), `stack_pointer` (first value of

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sectorwise.binary.control import INSTRUCTION_BYTES, read_control
 from sectorwise.binary.disassembly import disassemble
@@ -31,8 +33,7 @@ _SECTION_FLAGS_BARRIERS_MASK = 0x7F
 _ADDRESS_TERM = re.compile(r"\(?(?P<name>[^\s()]+)(?: \+ (?P<addend>[^\s()]+))?\)?")
 
 
-@dataclass(frozen=True, slots=True)
-class _Module:
+class _Module(Struct, frozen=True):
     """What all kernels of one cubin share."""
 
     image: ElfImage

@@ -7,8 +7,9 @@ import re
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from sectorwise.cache import make_key, read_entry, write_entry
 from sectorwise.errors import CorruptBinaryError, MissingToolError
@@ -27,8 +28,7 @@ _INDIRECT = re.compile(r"^\s*/\*[0-9a-f]+\*/.*\b(?:BRX|BRXU|JMX|JMXU)\b", re.MUL
 """Branches whose places only the disassembler's analysis of dataflow tells."""
 
 
-@dataclass(frozen=True, slots=True)
-class Disassembler:
+class Disassembler(Struct, frozen=True):
     """The disassembler that was found: its executable, and what tells this version of it from others."""
 
     path: Path

@@ -8,7 +8,8 @@ corrupt file ends in an error that names the place, however it is broken.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sectorwise.errors import CorruptBinaryError
 
@@ -42,8 +43,7 @@ _CLASS_64_LITTLE = b"\x02\x01"
 _LARGEST_SECTION_BYTES = 1 << 31
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """One section: its header, and where its bytes lie in the file (`size_bytes` of a NOBITS section has none)."""
 
     index: int
@@ -56,8 +56,7 @@ class Section:
     info: int
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(Struct, frozen=True):
     """One symbol: `value` is an offset into the section `section`."""
 
     index: int
@@ -74,8 +73,7 @@ class Symbol:
         return self.kind == SYMBOL_FUNCTION and bool(self.other & ENTRY_POINT) and self.section != UNDEFINED_SECTION
 
 
-@dataclass(frozen=True, slots=True)
-class Relocation:
+class Relocation(Struct, frozen=True):
     """One place in section `section`, at byte `offset`, that receives the address of a symbol plus `addend`."""
 
     section: int
@@ -85,8 +83,7 @@ class Relocation:
     addend: int
 
 
-@dataclass(frozen=True, slots=True)
-class ElfImage:
+class ElfImage(Struct, frozen=True):
     """A cubin's container: everything that its tables say, nothing interpreted."""
 
     data: bytes

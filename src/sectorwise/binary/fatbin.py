@@ -9,9 +9,10 @@ Containers are found by their magic number wherever they lie, so that ELF, archi
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sectorwise.binary.lz4 import unpack_lz4
 from sectorwise.errors import CorruptBinaryError, MissingToolError
@@ -37,8 +38,7 @@ class Compression(StrEnum):
     ZSTD = "zstd"
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(Struct, frozen=True):
     """A cubin or PTX (`kind`) for a compute capability, as it lies in the file, packed or not.
 
     `origin` names the file, and its place there, in errors; `size_bytes` is the size when unpacked.

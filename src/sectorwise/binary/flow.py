@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sectorwise.binary.ir import TRUE_PREDICATE, Instruction, Predicate, Target
 
@@ -16,8 +18,7 @@ _CALLS = frozenset({"CALL"})
 _ENDS = frozenset({"EXIT", "RET", "KILL"})
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Struct, frozen=True):
     """A basic block: instructions `first` up to `end` (exclusive), by index.
 
     `successors` are the blocks that may run next inside the same function; `callee` is the block where the function
@@ -33,8 +34,7 @@ class Block:
     leaves: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Struct, frozen=True):
     """The blocks in address order; `block_of[i]` is the block of instruction i.
 
     `post_dominators[b]` is the nearest block that every way from block b to an end passes; None where there is none.

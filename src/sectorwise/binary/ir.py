@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 ZERO_REGISTER = 255
 """Index of RZ, and of URZ whatever its number in the encoding: reads as zero, writes are dropped."""
@@ -14,8 +14,7 @@ TRUE_PREDICATE = 7
 """Index of PT and UPT: reads as true, writes are dropped."""
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(Struct, frozen=True):
     """A place in a source file; `inlined_at` is the chain of call sites, innermost first."""
 
     file: str
@@ -23,8 +22,7 @@ class Location:
     inlined_at: tuple[Location, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Register:
+class Register(Struct, frozen=True):
     """`R7`, `UR4`, `-R3`, `|R2|`, `~R5`, `R4.H0_H0`, `R2.64`: a register operand and how it is read.
 
     `suffixes` keeps what follows the name, in order, without `reuse`: `("64",)`, `("H1_H1",)`, `("B1",)`, `("F32",)`.
@@ -38,8 +36,7 @@ class Register:
     suffixes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Predicate:
+class Predicate(Struct, frozen=True):
     """`P0`, `!P3`, `UP1`, `PT`: a predicate operand."""
 
     index: int
@@ -47,23 +44,20 @@ class Predicate:
     negate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Immediate:
+class Immediate(Struct, frozen=True):
     """An integer written in the instruction; `value` is the signed or unsigned number as printed."""
 
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class FloatImmediate:
+class FloatImmediate(Struct, frozen=True):
     """A number printed as a float, `1.5`, `+INF`, `-QNAN` (not `0x7fff...` forms); the opcode decides its format."""
 
     value: float
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Struct, frozen=True):
     """`c[0x0][0x210]`, `c[0x3][R2+0x10]`, `cx[UR4][0x20]`: a constant-bank operand.
 
     `bank` is None for bindless access through `descriptor`.
@@ -79,8 +73,7 @@ class Constant:
     suffixes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(Struct, frozen=True):
     """`desc[UR4][R2.64+0x10]`, `[R3.X4+UR5+0x80]`, `[UR4]`: a memory operand.
 
     The address is `base * scale + uniform + offset`; `base_is_wide` marks a 64-bit pair (`.64`), `base_suffixes`
@@ -97,37 +90,32 @@ class Address:
     base_suffixes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SpecialRegister:
+class SpecialRegister(Struct, frozen=True):
     """`SR_TID.X`, `SRZ`, ...: a special register by its printed name."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A branch, call or BSSY target: byte offset inside this kernel's code, or the name of a function elsewhere."""
 
     offset: int | None
     symbol: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ConvergenceBarrier:
+class ConvergenceBarrier(Struct, frozen=True):
     """`B0` to `B15`."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class Scoreboard:
+class Scoreboard(Struct, frozen=True):
     """`SB0` to `SB5`."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class Handle:
+class Handle(Struct, frozen=True):
     """`gdesc[UR4]`, `tmem[UR6+0x10]`, `idesc[UR5]`: what a uniform register names; `kind` is the word before."""
 
     kind: str
@@ -136,8 +124,7 @@ class Handle:
     suffixes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AddressHalf:
+class AddressHalf(Struct, frozen=True):
     """`32@lo($str)`: half of a variable's address plus `addend`, which the loader writes into the code.
 
     The linker and compilers before 12.4 make these; otherwise addresses are loaded from constant bank 4.
@@ -148,15 +135,13 @@ class AddressHalf:
     addend: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Keyword:
+class Keyword(Struct, frozen=True):
     """A word of the instruction's own: `PR` (all predicates), `2D` and `ARRAY_2D` (textures), `gsb0`."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class OtherOperand:
+class OtherOperand(Struct, frozen=True):
     """An operand of a form that the parser does not know, kept as printed."""
 
     text: str
@@ -180,8 +165,7 @@ Operand = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Control:
+class Control(Struct, frozen=True):
     """The scheduling fields of a 128-bit instruction (bits 105 and up); a barrier of 7 means none."""
 
     stall_cycles: int
@@ -192,8 +176,7 @@ class Control:
     reuse_mask: int
 
 
-@dataclass(frozen=True, slots=True)
-class Instruction:
+class Instruction(Struct, frozen=True):
     """One SASS instruction: what is printed, parsed, with its place in code and source.
 
     `branch_targets` are the offsets that an indirect branch (BRX, JMX) can reach, where its table is known.
@@ -216,8 +199,7 @@ class Instruction:
         return modifier in self.modifiers
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Struct, frozen=True):
     """A kernel parameter as the cubin's own table gives it: no type, only place and size."""
 
     ordinal: int
@@ -225,8 +207,7 @@ class Parameter:
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class Resources:
+class Resources(Struct, frozen=True):
     """What a block of this kernel needs, from the cubin's tables.
 
     `static_shared_bytes` is the kernel's own use, without the bytes that the driver reserves. `cluster` are the blocks
@@ -241,8 +222,7 @@ class Resources:
     cluster: tuple[int, int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(Struct, frozen=True):
     """A kernel: its code in address order, its parameters and resources.
 
     `instructions` holds the entry's own section first, then every function that it calls, each at its own run of
@@ -266,8 +246,7 @@ class Kernel:
     parameter_types: tuple[str, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Variable:
+class Variable(Struct, frozen=True):
     """A module variable (`__constant__` or `__device__`): where it lives, and its initial bytes (None: zeros).
 
     `space` is `constant` (then `bank` and `offset_bytes` place it in a constant bank) or `global` (then the loader
@@ -285,16 +264,14 @@ class Variable:
     pointers: tuple[tuple[int, str, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class External:
+class External(Struct, frozen=True):
     """A function that the driver brings (`vprintf`, `__assertfail`), and the (bank, offset) words with its address."""
 
     name: str
     relocations: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Cubin:
+class Cubin(Struct, frozen=True):
     """All kernels of one cubin for one target, `sm_90`."""
 
     target: str

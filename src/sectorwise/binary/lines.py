@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sectorwise.binary.ir import Location
 
 _ANNOTATION = re.compile(r'//## File "(?P<file>.*?)", line (?P<line>\d+)(?P<inlined> inlined at ".*?", line \d+)?\s*$')
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """One annotation line: a place, and whether the next annotation is where it was inlined."""
 
     file: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sectorwise.binary.lines import Frame, join_frames, read_frame
 
@@ -19,8 +20,7 @@ _TARGET = re.compile(r"\s*\.target\s+(?P<target>\S+)")
 _BRANCH_TARGETS = "BRANCH_TARGETS"
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(Struct, frozen=True):
     """One instruction as printed, without the disassembler's notes; `branch_targets` are the labels of a BRX."""
 
     offset: int
@@ -29,8 +29,7 @@ class Statement:
     location: Location | None
 
 
-@dataclass(frozen=True, slots=True)
-class CodeSection:
+class CodeSection(Struct, frozen=True):
     """The code of one section, in address order; `labels` maps labels and function names to offsets."""
 
     name: str
@@ -38,8 +37,7 @@ class CodeSection:
     labels: dict[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(Struct, frozen=True):
     """All code of a cubin as printed, and the target that the disassembler names."""
 
     target: str | None

@@ -7,7 +7,7 @@ anything else (expressions, ...) stays as it is: no name is better than a wrong 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from sectorwise.errors import SectorwiseError
 
@@ -51,8 +51,7 @@ _DIGITS = "0123456789"
 _DEEPEST = 64
 
 
-@dataclass(frozen=True, slots=True)
-class KernelName:
+class KernelName(Struct, frozen=True):
     """A kernel's name as written (`ns::transpose<32>`) and its parameters' types; None: the symbol does not tell."""
 
     readable: str
@@ -63,8 +62,7 @@ class _UnknownFormError(SectorwiseError):
     """The symbol has a form that is not read here; caught in this module."""
 
 
-@dataclass(slots=True)
-class _Reader:
+class _Reader(Struct):
     """A place in a symbol, with what substitutions and template parameters refer to (a pack is several types)."""
 
     text: str

@@ -7,7 +7,8 @@ or a half word of length followed by that many bytes (4).
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from sectorwise.binary.elf import ElfImage, Section, corrupt_at
 from sectorwise.binary.ir import Parameter
@@ -29,8 +30,7 @@ _MOST_LOCAL_BYTES = 1 << 20
 _MOST_THREADS = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(Struct, frozen=True):
     """One attribute: its code, its value, and where the value lies in the file."""
 
     code: int
@@ -38,8 +38,7 @@ class Attribute:
     file_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionTable:
+class FunctionTable(Struct, frozen=True):
     """What the module-wide `.nv.info` says of each function, by symbol index."""
 
     registers: dict[int, int]
@@ -47,8 +46,7 @@ class FunctionTable:
     stack_bytes: dict[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class KernelTable:
+class KernelTable(Struct, frozen=True):
     """What a kernel's own `.nv.info.<name>` says; `parameter_base` is an offset in constant bank 0, None if unsaid."""
 
     parameters: tuple[Parameter, ...]

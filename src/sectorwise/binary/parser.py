@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sectorwise.binary.ir import (
     RETURN_PLACE,
@@ -62,8 +64,7 @@ _OPENING = "[{("
 _CLOSING = "]})"
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedStatement:
+class ParsedStatement(Struct, frozen=True):
     """A statement taken apart; targets still carry the names of labels."""
 
     guard: Predicate | None

@@ -68,8 +68,8 @@ def _say_borrowed(base: str) -> Iterator[str]:
     lenders = [device.id for device in list_devices() if device.memory_timing and device.caches and device.pace]
     if lenders and base != lenders[0]:
         yield (
-            f"but launch_ns, same_address_float_ns, atomic_sector_ns, write_wait_ns and what only a profiler sees of caches are those of "
-            f"{lenders[0]}"
+            f"but launch_ns, same_address_float_ns, atomic_sector_ns, write_wait_ns and what only a profiler sees of "
+            f"caches are those of {lenders[0]}"
         )
 
 

@@ -10,9 +10,10 @@ Arithmetic on floats keeps denormals. A single or half result that is not a numb
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,8 +47,7 @@ class Float(StrEnum):
     F64 = "F64"
 
 
-@dataclass(frozen=True, slots=True)
-class MatrixForm:
+class MatrixForm(Struct, frozen=True):
     """Formats of a tensor-core product: F16, BF16, TF32, S8, U8 or F64 in, F16, F32, S32 or F64 out."""
 
     a: str

@@ -10,10 +10,9 @@ said that they would.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 Words = npt.NDArray[np.uint64]
 Amounts = npt.NDArray[np.int64]
@@ -21,8 +20,7 @@ Amounts = npt.NDArray[np.int64]
 _PHASE = 63
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """Where the fields of a barrier's word lie: first bit and bits; no `bytes_bits`: it knows no transactions."""
 
     pending: int
@@ -37,8 +35,7 @@ WITH_TRANSACTIONS = Layout(43, 20, 1, 20, 21, 22)
 WITHOUT_TRANSACTIONS = Layout(32, 31, 0, 30)
 
 
-@dataclass(frozen=True, slots=True)
-class Arrivals:
+class Arrivals(Struct, frozen=True):
     """What each lane does to a barrier: arrivals, bytes that come under way (negative: have come), lanes that leave."""
 
     arrivals: Amounts

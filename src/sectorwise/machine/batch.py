@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.machine.clusters import open_clusters
 from sectorwise.machine.convergence import Groups, start_groups
@@ -40,8 +40,7 @@ def open_lengths(blocks: int) -> npt.NDArray[np.float64] | None:
     return np.full(blocks, np.nan) if blocks <= _MOST_LENGTHS else None
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """What a launch has counted so far, over all of its batches.
 
     `origins` maps instructions to why what they wrote is not known; `limitations` are what could not be followed
@@ -77,8 +76,7 @@ class Tally:
     products: dict[int, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """State of a batch before a frame: its groups, registers and taints, threads that had arrived at barriers.
 
     `changes` is the memory's count of changes, `issued` how often each instruction of the launch had been issued.
@@ -95,8 +93,7 @@ class Moment:
     issued: npt.NDArray[np.int64]
 
 
-@dataclass(slots=True)
-class Batch:
+class Batch(Struct):
     """State of the warps of some blocks, whose linear `numbers` [blocks] begin with `first_block`.
 
     `live` are the lanes of each warp that have not exited. `steps` counts instructions of each warp. `ways` [warps] are

@@ -6,11 +6,12 @@ the sectors that they move are counted apart, and said once for each instruction
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sectorwise.binary.ir import Address, Register
 from sectorwise.counting.pieces import LINE_BYTES, SECTOR_BYTES, UNIT_BYTES, count_pieces, count_spread_pieces
@@ -58,8 +59,7 @@ _SIZE_UNITS = 0xFFFF
 """Sizes are given in units of 16 bytes, the mask of blocks above them; so are copies aligned."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Ranges:
+class _Ranges(Struct, frozen=True):
     """Ranges of bytes, one for each row that issues: where to, where from, how many bytes, and what is told, [rows].
 
     `ways` are the letters of target and source: `S` shared memory, `G` global memory. `barrier` is None where nothing

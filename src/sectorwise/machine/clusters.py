@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     Numbers = npt.NDArray[np.int64]
 
 
-@dataclass(slots=True)
-class Clusters:
+class Clusters(Struct):
     """The clusters of a batch: `of_block` and `rank` [blocks], `peers` [clusters, size] blocks by rank.
 
     Of their barriers: `arrived` [clusters] lanes that have come in this phase, `phase` [clusters], and `seen` [warps]:

@@ -6,11 +6,11 @@ instruction says so, never because their places happen to be equal; so each issu
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -33,8 +33,7 @@ class State(IntEnum):
     """Waits for all threads of its cluster, in the phase that is in `key`."""
 
 
-@dataclass(slots=True)
-class Groups:
+class Groups(Struct):
     """All groups of a batch, in order of their warps.
 
     `warp` the warp in the batch, `mask` its lanes, `pc` the instruction that it is at, `state` a `State`, `key` the

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sectorwise.counting.request import Access, Operation, Space
 from sectorwise.machine.forms import is_never_executed
@@ -38,8 +39,7 @@ class Shape(StrEnum):
     RANGE = "range"
 
 
-@dataclass(frozen=True, slots=True)
-class CopyForm:
+class CopyForm(Struct, frozen=True):
     """The form of a bulk copy; `multicast`: to the same place in several blocks of the cluster."""
 
     operation: CopyOperation

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sectorwise.machine.taint import KNOWN
 
@@ -26,8 +28,7 @@ _SUMS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Moved:
+class Moved(Struct, frozen=True):
     """What one copy, or several together, move: see `execution.BulkCopies`."""
 
     copies: int
@@ -42,8 +43,7 @@ class Moved:
     exact: bool = True
 
 
-@dataclass(slots=True)
-class CopyCounter:
+class CopyCounter(Struct):
     """Running sums of one instruction; as in `execution.BulkCopies`.
 
     `shortest_row_bytes` is 0 as long as nothing was copied. `landings` are places in a block's shared memory, first

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from sectorwise.machine.copy_sums import CopyCounter, merge_copies, scale_copies
 from sectorwise.machine.site_sums import merge_counter, scale_counter
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """What some blocks did: counters of memory sites, and how many warps and lanes issued each place, `[places, 2]`.
 
     Places are basic blocks, or instructions. `bulk` is as in `batch.Tally`.

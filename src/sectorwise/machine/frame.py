@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from sectorwise.machine.convergence import Groups, State, select, send
 from sectorwise.machine.lanes import first_lane
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     Places = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """Groups at one place, at most one for each warp, as rows of a register window.
 
     `rows` are the warps of the window (None: all of the batch, in order), `masks` uint32 [rows] the lanes of each that

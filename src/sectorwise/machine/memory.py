@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sectorwise.counting.patterns import list_distinct
 from sectorwise.counting.request import Space
@@ -38,8 +39,7 @@ MOST_LOCAL_BYTES = 512 << 10
 """Local memory that a thread can have (CUDA C++ Programming Guide, technical specifications)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """Who accesses what: instruction and space, the warps of the batch (`rows`, None for all `warps`), active lanes."""
 
     instruction: Instruction
@@ -49,8 +49,7 @@ class Request:
     active: Lanes | None
 
 
-@dataclass(slots=True)
-class FaultLog:
+class FaultLog(Struct):
     """First fault of each instruction and kind, with how many lanes did likewise.
 
     `remote` are instructions that reached into another block's shared memory: no fault, but to be told.
@@ -61,8 +60,7 @@ class FaultLog:
     remote: set[int] = field(default_factory=set)
 
 
-@dataclass(slots=True)
-class GlobalMemory:
+class GlobalMemory(Struct):
     """The allocations of a launch, each made at its first touch."""
 
     allocations: tuple[Allocation, ...]
@@ -71,8 +69,7 @@ class GlobalMemory:
     storages: list[Storage | None]
 
 
-@dataclass(slots=True)
-class BatchMemory:
+class BatchMemory(Struct):
     """All that the warps of a batch can reach.
 
     Shared memory of the batch's blocks lies in one storage; `shared_origins` [warps, 1] is where that of each warp's

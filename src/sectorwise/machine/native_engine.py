@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import replace
+import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import structs
 
 from sectorwise.launch.contents import materialise, needs_whole
 from sectorwise.machine.batch import Tally, open_lengths
@@ -98,7 +99,7 @@ def execute_native(
             if all(step.instruction.index in relevant for step in flow.steps() if writes_buffers(step)):
                 return execution
             everything = Plan(program, flow, host, None, reach, assumes=True)
-            return replace(execution, read_buffer=_read_later(bound, options, everything))
+            return dataclasses.replace(execution, read_buffer=_read_later(bound, options, everything))
     raise UnsupportedError("an address reaches what it was thought not to reach")
 
 
@@ -139,7 +140,7 @@ def _run(
     if racing:
         several = bound.launch.threads_per_block > LANES
         flow = split_at_accesses(plan.flow) if several else plan.flow
-        plan = replace(plan, flow=replace(flow, in_step=several, racing=racing))
+        plan = structs.replace(plan, flow=structs.replace(flow, in_step=several, racing=racing))
     tally = _open_tally(bound, options, plan.program)
     alike = _find_alike(bound, plan)
     sampling = None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
@@ -59,8 +59,7 @@ if TYPE_CHECKING:
 _ROW = np.arange(32)
 
 
-@dataclass(slots=True)
-class NumpyPort:
+class NumpyPort(Struct):
     """`Port` for the warps `rows` of a batch; the engine sets the fields that change with each instruction.
 
     `group` are the lanes that issue together (None: all 32 of each warp), `lanes` those of them that the guard lets

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from sectorwise.binary.ir import (
     TRUE_PREDICATE,
@@ -88,8 +89,7 @@ _NOT_EXECUTED = {
 _CROSS_LANE = frozenset(("SHFL", "VOTE", "VOTEU", "MATCH", "REDUX", "CREDUX", "R2UR", "ELECT", "LDSM", "MOVM"))
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One instruction, decoded: its guard as a register slot, what runs it (None: opcode not known), its access.
 
     `address_slots` are the registers that its address is made of; `cross_lane` says that a lane's result depends on
@@ -108,8 +108,7 @@ class Step:
     unknown_because: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BasicBlock:
+class BasicBlock(Struct, frozen=True):
     """Steps from `start` to before `stop`; the last one decides where lanes go if it is a terminator."""
 
     start: int
@@ -123,8 +122,7 @@ class BasicBlock:
         return self.steps if self.terminator is None else (*self.steps, self.terminator)
 
 
-@dataclass(slots=True)
-class Program:
+class Program(Struct):
     """A kernel, decoded as far as it has been reached."""
 
     kernel: Kernel

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import structs
 
 from sectorwise.machine.clusters import count_inseparable
 from sectorwise.machine.counted import Counted
@@ -76,7 +77,7 @@ def execute_some(
             made.append(execute(bound, options))
         return made[0].read_buffer(number)
 
-    return replace(execution, read_buffer=read_buffer)
+    return dataclasses.replace(execution, read_buffer=read_buffer)
 
 
 def are_independent(bound: BoundLaunch) -> bool:
@@ -120,7 +121,9 @@ def _make_runner(whole: Tally) -> Runner:
     count = len(whole.issued)
 
     def run(numbers: Blocks) -> Counted:
-        own = replace(whole, counters={}, issued=np.zeros(count, np.int64), lanes=np.zeros(count, np.int64), bulk={})
+        own = structs.replace(
+            whole, counters={}, issued=np.zeros(count, np.int64), lanes=np.zeros(count, np.int64), bulk={}
+        )
         if not run_numbers(own, numbers):
             raise _StalledError
         spread_doubts(own)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.effects import destinations, slot_number
@@ -21,8 +22,7 @@ _WAITS = frozenset({"BAR", "B2R"})
 _COPIES = frozenset({"UBLKCP", "UBLKRED", "UTMALDG", "UTMASTG", "UTMAREDG", "STAS"})
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """The instructions `inside`, by index, the slots that any of them writes, and whether any accesses memory.
 
     Tensor cores do so for products of warpgroups.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.binary.ir import TRUE_PREDICATE
 
@@ -38,8 +38,7 @@ def _initial_values() -> list[Array]:
     return values
 
 
-@dataclass(slots=True)
-class RegisterFile:
+class RegisterFile(Struct):
     """What the warps of a batch hold: one array a slot, of any shape that broadcasts to `[warps, 32]`.
 
     A value that is the same in all lanes, all warps or both stays small (`[warps, 1]`, `[1, 32]`, `[1, 1]`), so
@@ -53,8 +52,7 @@ class RegisterFile:
     private: set[int] = field(default_factory=set)
 
 
-@dataclass(slots=True)
-class Window:
+class Window(Struct):
     """The registers of the warps `rows` (None: all of them, in order) while they run; `close` writes back."""
 
     file: RegisterFile

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from sectorwise.counting.patterns import list_distinct
 from sectorwise.machine.counted import Counted, add_counted, scale_counted
@@ -38,8 +38,7 @@ _LEAST_SHARE = 1e-3
 _GOLDEN = (5**0.5 - 1) / 2
 
 
-@dataclass(frozen=True, slots=True)
-class Runner:
+class Runner(Struct, frozen=True):
     """Who runs blocks: `count` runs some, `open` gives what none did.
 
     `sizes` [places] are the instructions of each place that is counted, `weights` [places] what issuing it costs.
@@ -56,16 +55,14 @@ class Runner:
     is_coarse: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sampled:
+class Sampled(Struct, frozen=True):
     """What the launch is thought to do in blocks of which a sample has run."""
 
     counted: Counted
     sampling: Sampling
 
 
-@dataclass(slots=True)
-class _Stratum:
+class _Stratum(Struct):
     """Groups of blocks `[groups, together]` of which those that have run, `groups[:done]`, stand for all.
 
     They are in an order whose every part is spread.

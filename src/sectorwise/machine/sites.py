@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from itertools import groupby, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.counting.count import count_requests
 from sectorwise.counting.request import Requests, Space
@@ -43,8 +43,7 @@ _COUNTS = 9
 HASH_FACTORS = np.random.default_rng(0x5EC7).integers(1, 1 << 62, 256, np.uint64) * np.uint64(2) + np.uint64(1)
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(Struct, frozen=True):
     """What a key has after mask and addresses."""
 
     secondary: bool = False
@@ -53,8 +52,7 @@ class Parts:
     spaces: bool = False
 
 
-@dataclass(slots=True)
-class _Kept:
+class _Kept(Struct):
     """A pattern that is kept: its key, its counts [9], how often it came, sectors and passes beyond the ideal."""
 
     key: Keys
@@ -64,8 +62,7 @@ class _Kept:
     excess: int
 
 
-@dataclass(slots=True)
-class SiteCounter:
+class SiteCounter(Struct):
     """Running counts of one memory instruction.
 
     `sums` are in the order of the fields of `Counts`, then requests that have a lane that accesses memory.
@@ -89,8 +86,7 @@ class SiteCounter:
     first: FirstRequest | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Patterns:
+class Patterns(Struct, frozen=True):
     """What the counts of one issue can depend on; arrays broadcast to `[warps, 32]`.
 
     `issuing` of the warps issue it; the others have no active lane. `primary` are the addresses that count,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from sectorwise.machine.taint import join
 
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 _WRITTEN_WORD = np.uint32(0x01010101)
 
 
-@dataclass(slots=True)
-class Storage:
+class Storage(Struct):
     """Bytes that lanes can reach, with views by width, and a taint for each word once one is not known.
 
     `written` has a one for each byte that was stored to; None where all of it holds something from the start.
@@ -38,8 +37,7 @@ class Storage:
     updated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """The part of an access that falls into one storage.
 
     `index` is the byte index of each lane's first byte, of a shape that broadcasts to `[n, 32]`; every entry is

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from sectorwise.machine.numpy_algebra import NumpyAlgebra
 
@@ -28,8 +29,7 @@ _DEEPEST = 200
 _ALGEBRA = NumpyAlgebra()
 
 
-@dataclass(slots=True)
-class _Content:
+class _Content(Struct):
     """What a table holds, once it is made."""
 
     array: npt.NDArray[Any] | None = None

@@ -6,10 +6,10 @@ The map is read where the instruction finds it, as the hardware reads it: bytes 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from sectorwise.binary.ir import Register
 from sectorwise.counting.pieces import UNIT_BYTES
@@ -59,8 +59,7 @@ _FIRST_CORNER = {"UTMALDG": 2, "UTMAPF": 0}
 """Registers before those of a tile's corner: 1 where that is a place in shared memory alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Tiles:
+class _Tiles(Struct, frozen=True):
     """Tiles of one map, one for each row of `issuing`.
 
     `corners` [rows, axes] are in elements, `places` [rows] first bytes in the shared window, `doubt` what is uncertain

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from sectorwise.counting.pieces import LINE_BYTES, SECTOR_BYTES, UNIT_BYTES, count_pieces, count_spread_pieces
 from sectorwise.machine.copy_sums import Moved
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     Corner = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Counted:
+class _Counted(Struct, frozen=True):
     """Sectors of a tile as its counter counts them, those that reach the L2, and whether both are sure."""
 
     sectors: int

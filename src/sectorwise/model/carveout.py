@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sectorwise.errors import ArgumentError
 
@@ -11,8 +12,7 @@ if TYPE_CHECKING:
     from sectorwise.device import Capability
 
 
-@dataclass(frozen=True, slots=True)
-class Carveout:
+class Carveout(Struct, frozen=True):
     """How an SM's unified memory is split while a kernel runs; `measured` is false where the rule is an assumption."""
 
     shared_bytes: int

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from sectorwise.device import require_capability
 from sectorwise.errors import ArgumentError
@@ -45,8 +45,7 @@ class Bound(StrEnum):
     OTHER = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class Concurrency:
+class Concurrency(Struct, frozen=True):
     """How much of its memory traffic a kernel keeps in flight, averaged over time, and the bandwidth that it gives.
 
     `requested_bytes_per_sm` is what the resident warps ask for in one pass of the loop, the naive figure;
@@ -78,8 +77,7 @@ class Concurrency:
     assumed: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Draws:
+class _Draws(Struct, frozen=True):
     """Random numbers of one load in every pass, the same for every trial load of the memory: results stay smooth.
 
     Each is of shape (passes, blocks, warps of a block). `idle_ns` is the latency of an idle DRAM, `waits` the wait in
@@ -92,8 +90,7 @@ class _Draws:
     level: Times
 
 
-@dataclass(frozen=True, slots=True)
-class _Walk:
+class _Walk(Struct, frozen=True):
     """Means over the sampled warps: a pass with free issue slots and with others', a load, and bytes times latency.
 
     `ends_cycles` says when each warp ends each pass.
@@ -106,8 +103,7 @@ class _Walk:
     ends_cycles: Times
 
 
-@dataclass(frozen=True, slots=True)
-class Leg:
+class Leg(Struct, frozen=True):
     """A part of a warp's way: its schedule, how often it passes through it, and the least that a pass takes.
 
     `pipe_cycles` is what all resident warps together take of an SM's busiest pipe in one pass.
@@ -118,8 +114,7 @@ class Leg:
     pipe_cycles: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
+class _Prepared(Struct, frozen=True):
     """A leg with what is random of its loads; `issue_cycles` is the least that a pass takes an SM.
 
     Its loads wait in the memory's queue, if it `queues`; some of them for what others asked for, if it `follows`.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from sectorwise.model.concurrency import Concurrency
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(Struct, frozen=True):
     """A part of a warp's way in the last wave: so many passes, the walk of one, and how long one takes there."""
 
     passes: float

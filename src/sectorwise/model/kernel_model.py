@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sectorwise.model.occupancy import occupancy
 from sectorwise.model.pace import estimate_pace
@@ -25,8 +26,7 @@ LEAST_REGISTERS = 16
 """What a thread gets at least: an H200 reports 16 for all kernels that need 8 to 15, of 875 recorded launches."""
 
 
-@dataclass(frozen=True, slots=True)
-class KernelModel:
+class KernelModel(Struct, frozen=True):
     """Everything known of one launch: what ran, what it counted, and what follows from the counts.
 
     `causes` are what the time is lost to, the dearest first; empty where `time` is None.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from sectorwise.device import load_device, require_capability
 from sectorwise.errors import UnsupportedDeviceError
@@ -24,8 +24,7 @@ MEASURED_DEVICE = "h200-sxm"
 LINE_BYTES = 128
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryModel:
+class MemoryModel(Struct, frozen=True):
     """A device's memory as requests see it.
 
     An idle request of one 128-byte line takes a time drawn from `quantiles_ns` at `probabilities`, between which one

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sectorwise.counting.request import Operation, Space
 from sectorwise.model.accesses import (
@@ -40,8 +42,7 @@ _BOUNDS_OF_LOADS: Final = frozenset({"latency", "dram", "issue"})
 """Bounds of a launch's time that are those of its loads, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """How a launch fills its device.
 
     `concurrency` is None where the launch loads nothing from global memory. `operations` are arithmetic operations by

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sectorwise.machine.copy_forms import CopyOperation
 from sectorwise.machine.copy_sums import unite_places
@@ -22,8 +23,7 @@ NEARLY_FULL: Final = 0.95
 """The part of its time that a memory is busy when what is in flight is said to fill it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ring:
+class Ring(Struct, frozen=True):
     """Where the bulk loads of a block land, over and over.
 
     `window_bytes` of its shared memory, in `stages` each of which has an mbarrier of its own, are filled `passes` times

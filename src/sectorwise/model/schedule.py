@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sectorwise.binary.ir import Immediate, Target
 
@@ -23,8 +24,7 @@ _GLOBAL_STORES = frozenset({"STG", "ST", "RED", "REDG"})
 _WIDTHS_BYTES = {"U8": 1, "S8": 1, "U16": 2, "S16": 2, "64": 8, "128": 16}
 
 
-@dataclass(frozen=True, slots=True)
-class Shares:
+class Shares(Struct, frozen=True):
     """The parts of an instruction's sectors that come from, or go to, DRAM and the L2, and the rest hits in L1.
 
     `waiting` is the part that finds its line in the L2, but on its way from DRAM. `late` is the part of its requests
@@ -39,8 +39,7 @@ class Shares:
     late_lines: float
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(Struct, frozen=True):
     """What one global memory instruction of a warp moves, on average over the warps that issue it.
 
     `request_bytes` is what the warp asks for, in whole sectors, in so many `places` that are not neighbours;
@@ -56,8 +55,7 @@ class Access:
     waiting_share: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(Struct, frozen=True):
     """One issue of a warp: it waits for scoreboards, issues, and lets the next follow `stall_cycles` later.
 
     `waits_for` are the scoreboards (0 to 5) that must be clear first; `sets` is the one that clears when the result
@@ -80,8 +78,7 @@ class Slot:
     groups_left: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Struct, frozen=True):
     """What one warp issues over and over: a loop's body, or a whole kernel that a next block repeats."""
 
     slots: tuple[Slot, ...]

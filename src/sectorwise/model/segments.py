@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sectorwise.model.schedule import find_spans
 
@@ -16,8 +17,7 @@ SELDOM: Final = 0.5
 """An instruction that fewer passes issue is no part of the warp's usual way."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """Instructions that a warp issues one after the other `passes` times, inner loops left out.
 
     `weights` are how many warps issue each, a pass and warp: less than 1 where lanes part ways.

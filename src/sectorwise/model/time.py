@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sectorwise.counting.request import Operation, Space
 from sectorwise.model.accesses import average_accesses, count_written, find_idle, find_shares
@@ -37,8 +39,7 @@ SPREAD_LANES: Final = 4096
 """Lanes on one address up to which atomics are taken to be spread over the L2, where they add to its other work."""
 
 
-@dataclass(frozen=True, slots=True)
-class Time:
+class Time(Struct, frozen=True):
     """How long a launch takes, caches cold, and why.
 
     `estimate_ns` is `parts_ns["launch"]`, `parts_ns["end"]` (what the last warp takes longer than the mean one, and the

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +24,7 @@ _MOST_GROUPS = 9
 """Groups of copies that are remembered: of more, waits are for the oldest of these."""
 
 
-@dataclass(frozen=True, slots=True)
-class Issue:
+class Issue(Struct, frozen=True):
     """What issuing one slot does; what would change nothing is left out.
 
     `waits_for` are the scoreboards that may be set later than now; `sets` and `frees` are scoreboards, with whether
@@ -44,8 +44,7 @@ class Issue:
     groups_left: int | None
 
 
-@dataclass(slots=True)
-class _Copies:
+class _Copies(Struct):
     """When the groups of copies of each warp have arrived, the latest last, and those of the open group."""
 
     groups: list[Times]

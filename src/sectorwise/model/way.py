@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sectorwise.device import load_device, require_capability
 from sectorwise.model.bounds import DATA_PIPES, IN_STEP_WAVES, Obstacle, combine_pass, join_times
@@ -26,8 +28,7 @@ if TYPE_CHECKING:
     from sectorwise.model.segments import Segment
 
 
-@dataclass(slots=True)
-class Ledger:
+class Ledger(Struct):
     """Time by what holds the warps up, and by instruction."""
 
     by_bound: dict[str, float] = field(default_factory=dict)
@@ -38,8 +39,7 @@ class Ledger:
         return sum(self.by_bound.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Wave:
+class Wave(Struct, frozen=True):
     """So many waves alike: warps of an SM, SMs, and what `share` of the warps there are, as some SMs have a block less.
 
     While blocks are `in_step`, all are in one segment; else at any time some are in each.
@@ -52,8 +52,7 @@ class Wave:
     in_step: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """What the walks of a launch have in common."""
 
     device: DeviceSpec

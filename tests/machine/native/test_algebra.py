@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from msgspec import structs
 
 from sectorwise.machine.native.algebra import LlvmAlgebra
 from sectorwise.machine.native.compiler import Host, Library, compile_module, find_host, load
@@ -122,7 +123,7 @@ def _hosts() -> list[Host]:
     short = ",".join(
         f"-{name[1:]}" if name[1:].startswith(("avx512", "avx10", "amx")) else name for name in host.features.split(",")
     )
-    return [host, dataclasses.replace(host, features=short)]
+    return [host, structs.replace(host, features=short)]
 
 
 @pytest.fixture(scope="module", params=[0, 1], ids=["host", "short-vectors"])

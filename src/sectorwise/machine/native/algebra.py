@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.native import floats
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
 KINDS = {Float.F16: Kind.HALF, Float.BF16: Kind.SINGLE, Float.F32: Kind.SINGLE, Float.F64: Kind.DOUBLE}
 
 
-@dataclass(slots=True)
-class LlvmAlgebra:
+class LlvmAlgebra(Struct):
     """`Algebra` that writes operations; what is known already is computed by NumPy, so both engines agree on it."""
 
     writer: Writer

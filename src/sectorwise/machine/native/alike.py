@@ -5,8 +5,10 @@ The definitions of the instructions are run on likenesses instead of values, alo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
@@ -52,8 +54,7 @@ class SpoiledError(Exception):
         self.axes = axes
 
 
-@dataclass(slots=True)
-class Registers:
+class Registers(Struct):
     """Likenesses of slots; a slot that was written under a guard is as said where that guard holds, and there alone."""
 
     slots: dict[int, tuple[Likeness, Guard | None]] = field(default_factory=dict)
@@ -144,8 +145,7 @@ class LikenessAlgebra:
                 return lambda *values, **options: relate(name, values, options)[0]
 
 
-@dataclass(slots=True)
-class LikenessPort:
+class LikenessPort(Struct):
     """A port whose values are likenesses; `strides` are the blocks in a step along each axis.
 
     `splits` collects the tables by which blocks are told apart: what decides where lanes go, or how much is copied.
@@ -317,8 +317,7 @@ def decide(likeness: Likeness) -> None:
         raise SpoiledError(likeness.spoiled)
 
 
-@dataclass(frozen=True, slots=True)
-class Alike:
+class Alike(Struct, frozen=True):
     """What blocks have in common: registers where each basic block begins, and the port that found them.
 
     Blocks are compared that lie whole steps of the port's `strides` apart along each axis (0: at the same place), and

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import mmap
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -17,8 +17,7 @@ _ALIGNMENT = 256
 _FEWEST_SPARSE_BYTES = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """Zeroed bytes at an aligned address; `owner` keeps them alive."""
 
     octets: npt.NDArray[np.uint8]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from sectorwise.counting.request import Space
 from sectorwise.machine.likeness import find_alike
@@ -34,8 +34,7 @@ _TRIALS = 32
 """So many blocks are run as examples before it is asked whether that is worth it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Classes:
+class Classes(Struct, frozen=True):
     """What has run: `stop` of the context (0: all), issue counts [basic blocks, 2], blocks that nothing stands for."""
 
     stop: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from sectorwise.machine.native.emitter import Emitter
 
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-@dataclass(slots=True)
-class Code:
+class Code(Struct):
     """One function in the making; statements are written in the order of the calls.
 
     `open` says that the block being written has no end yet.

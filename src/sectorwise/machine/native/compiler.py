@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sectorwise.cache import make_key, read_entry, write_entry
 
@@ -14,8 +16,7 @@ _TUNING_ON_X86 = "+fast-gather"
 """Where LLVM thinks little of gathers it takes vectors apart, which at level 0 is three times as slow a GEMM."""
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """The machine that the code is for: its triple, processor, features (`+avx2,...`), and the compiler's release.
 
     `level` is that of optimisation: 0 for all but measurements (docs/performance.md, "A second tier").
@@ -57,8 +58,7 @@ def restrict_host(host: Host) -> Host:
     return replace(host, processor="haswell", features=",".join(features))
 
 
-@dataclass(frozen=True, slots=True)
-class Library:
+class Library(Struct, frozen=True):
     """Code that is loaded, with the functions that it exports; it lives as long as this object."""
 
     tracker: Any

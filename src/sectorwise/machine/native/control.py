@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sectorwise.binary.ir import (
     TRUE_PREDICATE,
@@ -33,8 +34,7 @@ _INDIRECT = frozenset({"RET", "BRX", "BRXU", "JMX", "JMXU"})
 ALL_LANES = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Struct, frozen=True):
     """What a block's end needs to know, read before registers are written back: lanes taken, a mask, a place.
 
     `yes` are the lanes that say yes to a vote. `gives_up` says that the block cannot be run here.

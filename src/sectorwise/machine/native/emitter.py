@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 
-@dataclass(slots=True)
-class Emitter:
+class Emitter(Struct):
     """Lines of one function in the making.
 
     `memo` maps pure operations of the stretch that is being written to their results; it is forgotten where control

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sectorwise.binary.ir import TRUE_PREDICATE, Constant, Predicate, Register, Target
 from sectorwise.counting.request import Space
@@ -21,8 +22,7 @@ _INDIRECT = frozenset({"BRX", "BRXU", "JMX", "JMXU"})
 _SEES_OTHERS = frozenset({"SHFL", "LDSM", "MOVM"})
 
 
-@dataclass(frozen=True, slots=True)
-class Flow:
+class Flow(Struct, frozen=True):
     """All basic blocks that can be reached, by their first instruction; where each may lead; what instructions do.
 
     Where a block in `dead_ends` leads is not known: whoever comes there gives up. `in_step` says that the warps of a

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.errors import MemoryBudgetError
 from sectorwise.launch.contents import materialise, needs_whole
@@ -26,16 +26,14 @@ _FEWEST_CHUNKS = 8
 _PADDING_BYTES = 64
 
 
-@dataclass(frozen=True, slots=True)
-class LazyBuffer:
+class LazyBuffer(Struct, frozen=True):
     """Bytes of a buffer and, for each chunk of them, whether it is made (int32, not zero)."""
 
     octets: npt.NDArray[np.uint8]
     made: npt.NDArray[np.int32]
 
 
-@dataclass(slots=True)
-class Buffers:
+class Buffers(Struct):
     """The buffers of a launch, shared by the threads that hold the lock in turn.
 
     `lazy` says that the kernel only reads them, word by word. `most_bytes` is what they may take (None: any), `made`

@@ -10,10 +10,10 @@ stored to that part.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.binary.ir import ZERO_REGISTER
 from sectorwise.counting.request import Space
@@ -41,8 +41,7 @@ Origins = frozenset[int]
 _NONE: Origins = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Struct, frozen=True):
     """The parts of memory that instructions, by index, may load from and store to; none where there is no entry."""
 
     loads: Mapping[int, frozenset[Part]]
@@ -151,8 +150,7 @@ def _join(values: Iterable[object]) -> Origins:
     return frozenset(found)
 
 
-@dataclass(slots=True)
-class OriginPort:
+class OriginPort(Struct):
     """A port whose values are origins, and which notes what instructions reach.
 
     `pointers` are the words of constant banks that point to buffers; `memory` is what parts of memory hold,

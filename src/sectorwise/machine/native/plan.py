@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.counting.request import Operation, Space
 from sectorwise.errors import StepLimitError
@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     Blocks = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """How to run a kernel: `relevant` are the instructions that compute values, None for all.
 
     `reach` says which parts of memory instructions touch. `doubts` are memory instructions of which it is not certain
@@ -58,8 +57,7 @@ class Plan:
     assumes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Crew:
+class Crew(Struct, frozen=True):
     """Sessions that share the blocks of a launch."""
 
     tally: Tally

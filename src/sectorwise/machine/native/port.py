@@ -6,8 +6,10 @@ back where the block ends. What a block writes in lanes that do not issue is dro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Operation, Space
@@ -32,8 +34,7 @@ if TYPE_CHECKING:
     from sectorwise.machine.program import Step
 
 
-@dataclass(slots=True)
-class BlockState:
+class BlockState(Struct):
     """Registers of the basic block that is being written: values now, slots read before written, slots written."""
 
     values: dict[int, Operand] = field(default_factory=dict)
@@ -42,8 +43,7 @@ class BlockState:
     written: dict[int, None] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class LlvmPort:
+class LlvmPort(Struct):
     """`Port` that writes code. `offsets` places slots in a warp's state; `sites` numbers memory instructions.
 
     `tracked` are memories of which it is noted what was written, `sized` copies with a source size of their own.

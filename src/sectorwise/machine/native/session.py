@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from sectorwise.counting.request import Space
 from sectorwise.machine.execution import FirstRequest
@@ -65,8 +65,7 @@ _FETCH = ctypes.CFUNCTYPE(None, ctypes.c_int64)
 _MAKE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct):
     """Memory and callbacks of one thread that runs blocks of a launch; `regions` and `keep` live as long as it does.
 
     `pending` collects rows of logs that count more than once, as long as it is not known how often.

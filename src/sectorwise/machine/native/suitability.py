@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sectorwise.counting.request import Operation, Space
 from sectorwise.launch.contents import is_assumed
@@ -29,8 +30,7 @@ _FLOATS = ("F16", "F32", "F64", "BF16")
 _ORDERED_LOADS = frozenset({"STRONG", "VOLATILE"})
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """One sort of doubt: what makes results doubtful, what makes memory so, and its parts that are from the start."""
 
     results: Callable[[Marks], bool]

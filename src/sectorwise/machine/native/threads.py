@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.machine.native.session import run_blocks
 
@@ -25,8 +25,7 @@ BLOCKS_AT_ONCE = 64
 _SHOW_EVERY_SECONDS = 0.1
 
 
-@dataclass(slots=True)
-class _Share:
+class _Share(Struct):
     """What one thread runs, where its lengths go, how far it is, and why it stopped (0: it has not)."""
 
     session: Session
@@ -36,8 +35,7 @@ class _Share:
     stop: int = 0
 
 
-@dataclass(slots=True)
-class _Ending:
+class _Ending(Struct):
     """Whether all shares are to end: one of them has stopped."""
 
     asked: threading.Event = field(default_factory=threading.Event)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER, ConvergenceBarrier, Predicate, Register
 from sectorwise.counting.request import Space
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
     from sectorwise.machine.program import Step
 
 
-@dataclass(slots=True)
-class Marks:
+class Marks(Struct):
     """What one instruction does: slots, memory, certainty.
 
     `ordered` says that its result depends on the order of warps, `stains` that what it leaves in memory does.
@@ -52,8 +52,7 @@ class _NoAlgebra:
         return lambda *_operands, **_options: _NOTHING
 
 
-@dataclass(slots=True)
-class TracePort:
+class TracePort(Struct):
     """A port that notes what it is asked for."""
 
     marks: Marks

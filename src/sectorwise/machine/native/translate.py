@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from sectorwise.binary.ir import TRUE_PREDICATE
 from sectorwise.machine.native.algebra import LlvmAlgebra
@@ -30,8 +31,7 @@ if TYPE_CHECKING:
 _ALWAYS = (PREDICATE + TRUE_PREDICATE, UNIFORM_PREDICATE + TRUE_PREDICATE)
 
 
-@dataclass(frozen=True, slots=True)
-class Translation:
+class Translation(Struct, frozen=True):
     """A kernel as LLVM text, with what goes with it.
 
     `blocks` are the first instructions of the basic blocks, in the order of their issue counters; `sites` numbers
@@ -53,8 +53,7 @@ class Translation:
     in_step: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Draft:
+class _Draft(Struct, frozen=True):
     """A block whose registers are not written back yet."""
 
     block: BasicBlock

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 
 from sectorwise.machine.likeness import Likeness
 
@@ -44,8 +44,7 @@ _DTYPES: dict[Kind, npt.DTypeLike] = {
 _KINDS = {np.dtype(dtype): kind for kind, dtype in _DTYPES.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(Struct, frozen=True):
     """A value: one number a lane (`lanes`) or one for the whole warp.
 
     `text` is its name; a predicate a lane is named by its mask (i32), or by its booleans (<32 x i1>) if `booleans`.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from sectorwise.machine.likeness import SAME, Condition, Extent, Form, Likeness, Rule, relate, take_as_axis
 from sectorwise.machine.native.alike import SpoiledError
@@ -26,8 +28,7 @@ _WORDS = (0, (1 << 32) - 1)
 _SIGNED_WORDS = (-(1 << 31), (1 << 31) - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Watch:
+class Watch(Struct, frozen=True):
     """Values whose least and greatest are kept: how they move between blocks, and how far they may.
 
     For addresses (`space`) that follows from the buffer in which they are found; `width_bytes` are read there. Numbers
@@ -43,8 +44,7 @@ class Watch:
     quotient_bits: int | None = None
 
 
-@dataclass(slots=True)
-class Watcher:
+class Watcher(Struct):
     """Writes the watches of a kernel; `moves` are forms by which addresses move, with periods of counts."""
 
     writer: Writer
@@ -154,8 +154,7 @@ def tabulate_words(words: Sequence[Operand], likenesses: Sequence[Likeness]) -> 
     ]
 
 
-@dataclass(slots=True)
-class WatchedAlgebra:
+class WatchedAlgebra(Struct):
     """An algebra whose results carry their likeness; `mask` gives the lanes in which conditions are watched."""
 
     inner: Any

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from sectorwise.machine.native.emitter import Emitter
 from sectorwise.machine.native.values import (
@@ -26,8 +26,7 @@ INDEFINITE_NAN = 0xFFF8000000000000
 QUIET_BIT = 1 << 51
 
 
-@dataclass(slots=True)
-class Writer:
+class Writer(Struct):
     """Writes operations on operands into an emitter's function."""
 
     emitter: Emitter = field(default_factory=Emitter)

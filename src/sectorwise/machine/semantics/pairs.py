@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from sectorwise.binary.ir import ZERO_REGISTER, Register
 from sectorwise.machine.algebra import Float, Rounding

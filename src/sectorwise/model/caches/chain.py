@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from sectorwise.errors import LaunchError
 from sectorwise.model.latency import LINE_BYTES
@@ -18,8 +20,7 @@ if TYPE_CHECKING:
 ALIGNMENT_BYTES: Final = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Struct, frozen=True):
     """What a launch finds that earlier ones left: where their buffers lie, and what of them the L2 has (None: nothing).
 
     `homes` gives the first address and the size in bytes of each buffer that has a name; `free` is the first address
@@ -42,8 +43,7 @@ def begin_chain() -> Chain:
     return Chain({}, 0, None)
 
 
-@dataclass(frozen=True, slots=True)
-class Placing:
+class Placing(Struct, frozen=True):
     """A launch's buffers in the memory of its chain.
 
     `moves` has, of each allocation, its first line, its last, and how many lines further on it lies in the chain.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.model.bounds import find_pace
 
@@ -26,8 +26,7 @@ _ROW_SHIFT: Final = 48
 _FLOATS: Final = ("F16", "F32", "F64", "BF16")
 
 
-@dataclass(frozen=True, slots=True)
-class Contention:
+class Contention(Struct, frozen=True):
     """What meets at the L2: `hottest_lanes` on one address; `hottest_ns` one sector is busy, `busiest_ns` one slice."""
 
     hottest_lanes: float
@@ -43,16 +42,15 @@ class Contention:
 NO_CONTENTION: Final = Contention(0, 0.0, 0.0)
 
 
-@dataclass(slots=True)
-class ContentionRecorder:
+class ContentionRecorder(Struct):
     """Adds up the work of the atomics of some requests, on one device.
 
     A slice works on one sector of a request after the other, as often as lanes ask for one address in it: a pass takes
     `atomic_sector_ns` if it takes all bytes of the sector, twice that of doubles and for two operands (CAS), and
-    `same_address_ns` else. Sums of
-    floats in one sector wait for each other, `same_address_float_ns` a pass, while the slice works on others. All of
-    a line's sectors are in one slice (tests/measured/device/contention.json). There are as many slices as work at once on
-    sectors of one word each; an odd number of pairs, so that strides of powers of two reach all of them.
+    `same_address_ns` else. Sums of floats in one sector wait for each other, `same_address_float_ns` a pass, while the
+    slice works on others. All of a line's sectors are in one slice (tests/measured/device/contention.json). There are
+    as many slices as work at once on sectors of one word each; an odd number of pairs, so that strides of powers of two
+    reach all of them.
     """
 
     device: DeviceSpec
@@ -111,7 +109,7 @@ def count_sector_passes(
 
 
 def _add_up(
-    sums: dict[int, int] | dict[int, float], keys: npt.NDArray[np.int64], values: npt.NDArray[np.int64 | np.float64]
+    sums: dict[int, int] | dict[int, float], keys: npt.NDArray[np.int64], values: npt.NDArray[Any]
 ) -> None:
     """Add values to those of their keys, as long as these are few enough to remember."""
     for key, value in zip(keys.tolist(), values.tolist(), strict=True):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from sectorwise.model.caches.lines import COUNT_OF_BITS, hash_lines
 from sectorwise.model.caches.sets import spread_words
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 _HOME_SALT: Final = 0x5555
 
 
-@dataclass(frozen=True, slots=True)
-class HeldLine:
+class HeldLine(Struct, frozen=True):
     """A line that lies in a set of an L2: `line` below 0 where nobody knows whose it is.
 
     `sectors` are there and `dirty` ones differ from DRAM, a bit each; `age` is how many lines of its set were used
@@ -35,8 +34,7 @@ class HeldLine:
     age: int
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(Struct, frozen=True):
     """What lies in an L2, half by half, of the lines that are sampled as one of `parts`."""
 
     parts: int
@@ -63,7 +61,8 @@ def hash_home(line: int) -> int:
 
 def is_sampled(line: npt.NDArray[np.int64], parts: int, *, pairs: bool = True) -> npt.NDArray[np.bool_]:
     """Which lines stand for so many times as many; where a hint may bring a neighbour too, both or none of `pairs`."""
-    return hash_lines(line >> 1 if pairs else line) % parts == 0
+    sampled: npt.NDArray[np.bool_] = hash_lines(line >> 1 if pairs else line) % parts == 0
+    return sampled
 
 
 def take_stock(halves: Sequence[Sequence[CacheSet]], parts: int) -> Held:

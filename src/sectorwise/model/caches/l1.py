@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.model.caches.batches import find_turns
 from sectorwise.model.caches.lines import COUNT_OF_BITS, LINE_BYTES, Role, hash_sets
@@ -33,8 +33,7 @@ Part = tuple[float, float]
 """Some of so many."""
 
 
-@dataclass(frozen=True, slots=True)
-class L1Result:
+class L1Result(Struct, frozen=True):
     """Hits in L1 of a sample of SMs, later blocks as often as there are more of them in the launch.
 
     `asked` and `hit` are sectors of loads by instruction. `late` are lines that they ask for and that L1 does not have
@@ -68,8 +67,7 @@ class L1Result:
         return shares[0], shares[1]
 
 
-@dataclass(slots=True)
-class _Counts:
+class _Counts(Struct):
     """Of loads by instruction: of the blocks that begin together, and of those that follow them."""
 
     asked: tuple[dict[int, int], dict[int, int]] = field(default_factory=lambda: ({}, {}))
@@ -81,12 +79,12 @@ class _Counts:
     ages: list[int] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class L1Setup:
+class L1Setup(Struct, frozen=True):
     """An L1 of so many bytes, and the loads of a kernel: their `roles`, by instruction.
 
     Its sets have `ways` lines if none of it is shared memory, `whole_bytes` then (None: none is); what shared memory
-    takes it takes of all sets. `depths` says how many requests of its warp a load goes on without waiting for the data of the first of them.
+    takes it takes of all sets. `depths` says how many requests of its warp a load goes on without waiting for the data
+    of the first of them.
     `blocks_total` are those of the launch, of which a window is followed; None: the window's.
     """
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.model.caches.batches import find_turns
 from sectorwise.model.caches.flow import Flow, scale_flow
@@ -35,8 +35,11 @@ PAIR_BYTES: Final = 256
 """What a hint may ask for at most: the line and its neighbour."""
 
 
-@dataclass(frozen=True, slots=True)
-class L2Setup:
+_Event = tuple[int, int, int, int, int, int, int, int, int]
+"""Instruction, line, its sectors and words, tick, turn, SM, home, and block."""
+
+
+class L2Setup(Struct, frozen=True):
     """What the L2 model needs to know of the device and the launch.
 
     The L2 has `halves` of sets of `ways` lines, of which `proven_ways` at most are lines used again. `merge_share` is
@@ -75,8 +78,7 @@ class L2Setup:
         return hint is not None and hint.leaves_first
 
 
-@dataclass(frozen=True, slots=True)
-class L2Result:
+class L2Result(Struct, frozen=True):
     """What flowed for the first and for the second half of the window's blocks, and what stays dirty in the L2.
 
     `switches` are, by instruction, how often it asked for a line that another request had asked for before, and how
@@ -92,8 +94,7 @@ class L2Result:
     wanted_share: float
 
 
-@dataclass(frozen=True, slots=True)
-class Rest:
+class Rest(Struct, frozen=True):
     """What a launch does after its window: blocks that are not followed, in windows, and then the `last` that are."""
 
     windows: float
@@ -101,8 +102,7 @@ class Rest:
     placement: Placement | None
 
 
-@dataclass(slots=True)
-class _State:
+class _State(Struct):
     setup: L2Setup
     sets: int
     halves: list[list[CacheSet]]
@@ -146,7 +146,9 @@ def simulate_l2(
     sets = max(1, setup.size_bytes // setup.halves // LINE_BYTES // setup.ways // parts)
     halves = [[CacheSet(setup.ways, setup.proven_ways) for _ in range(sets)] for _ in range(setup.halves)]
     near = placement.group * setup.halves // (placement.group.max() + 1)
-    state = _State(setup, sets, halves, placement.group.tolist(), near.tolist(), Flow(), most_parted=setup.partial_lines // parts)
+    state = _State(
+        setup, sets, halves, placement.group.tolist(), near.tolist(), Flow(), most_parted=setup.partial_lines // parts
+    )
     if before is not None:
         put_back(halves, before, parts)
     if warmed_by is not None:
@@ -175,7 +177,10 @@ def _measure_wanted(lines: Lines, roles: Mapping[int, Role]) -> float:
 
 
 def _play(
-    state: _State, events: Iterator[tuple[int, int, int, int, int, int, int, int, int]], roles: Mapping[int, Role], blocks: int
+    state: _State,
+    events: Iterator[tuple[int, int, int, int, int, int, int, int, int]],
+    roles: Mapping[int, Role],
+    blocks: int,
 ) -> tuple[Flow, Flow]:
     """Let the events meet the L2; what flows for the first and for the second half of the blocks."""
     setup = state.setup
@@ -230,7 +235,7 @@ def _play(
 def _join(state: _State, instruction: int, where: tuple[int, int, Role], wanted: int, tick: int) -> int:
     """The sectors that a load around L1 asks the L2 for: none that its SM asked for in this way, and that are coming.
 
-    `reread` asks for 5,242,880 sectors, each twice in a row: all count as brought, and the L2 is asked for half of them.
+    `reread` asks for 5,242,880 sectors, each twice in a row: all count as brought, and the L2 is asked for half.
     """
     if where[2] is Role.CACHED_LOAD:
         return wanted
@@ -260,7 +265,7 @@ def _push(state: _State, sectors: float, dirty_share: float = 0.0) -> None:
                 entry.dirty = 15 if int((number + 1) * dirty_share) > int(number * dirty_share) else 0
 
 
-def _order(lines: Lines, placement: Placement, depths: Mapping[int, int]) -> Iterator[tuple[int, int, int, int, int, int, int, int, int]]:
+def _order(lines: Lines, placement: Placement, depths: Mapping[int, int]) -> Iterator[_Event]:
     ticks = placement.start[lines.block] + lines.position
     turns = placement.start[lines.block] + find_turns(lines, depths)
     order = np.lexsort((lines.position, lines.warp, lines.block, turns))
@@ -333,7 +338,11 @@ def _look_up(state: _State, instruction: int, line: int, wanted: int, home: int,
     if own != near:
         # What DRAM gave crosses whole: reads of single sectors 128 bytes apart cross at twice their number.
         _add(flow.crossed, instruction, COUNT_OF_BITS[wanted | fetched])
-        _add(flow.kept_reads, instruction, _keep(state, (near, place), line, wanted | fetched, instruction, leaves_first=first))
+        _add(
+            flow.kept_reads,
+            instruction,
+            _keep(state, (near, place), line, wanted | fetched, instruction, leaves_first=first),
+        )
     return COUNT_OF_BITS[missed]
 
 
@@ -347,8 +356,8 @@ def _count_lone(entry: Entry | None, fetched: int) -> int:
 def _write(state: _State, instruction: int, line: int, stored: tuple[int, int], home: int) -> None:
     """A store of sectors, and words in them, goes to the half that the line belongs to, and stays until it is evicted.
 
-    The L2 remembers which words it has of so many lines only, of whose sectors some were stored in part; of the one that
-    was stored to the longest ago it fetches what it lacks, and writes it.
+    The L2 remembers which words it has of so many lines only, of whose sectors some were stored in part; of the one
+    that was stored to the longest ago it fetches what it lacks, and writes it.
     """
     sectors, words = stored
     where = (home % state.setup.halves, (home >> 8) % state.sets)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from sectorwise.counting.banks import count_store_wavefronts
 from sectorwise.counting.request import Operation, Space
@@ -72,17 +72,16 @@ class Role(Enum):
 LOADS: Final = frozenset({Role.CACHED_LOAD, Role.BYPASSING_LOAD, Role.LAST_LOAD})
 
 
-@dataclass(frozen=True, slots=True)
-class Lines:
+class Lines(Struct, frozen=True):
     """The lines that requests of some blocks touched, one entry for each line of each request.
 
     `block` int32: linear index; `warp` int16: within its block; `position` int32: the how manieth memory request of
     its warp; `instruction` int32: index into the kernel's; `line` int64: address / 128; `sectors` uint8: a bit for
-    each of its four sectors. `words` uint32: a bit for each word of four bytes that a store fills, at least in part; 0 of
-    all else. Entries of one warp are in the order of its requests. `positions` int32 [blocks]: how
-    many requests the busiest warp of each block made, by linear block index less `first_block`. `passes` are the
-    cycles that the L1 takes for a request of an instruction, in the mean. `contention` is that of atomics and
-    reductions. `complete` is False where lines were dropped.
+    each of its four sectors; `words` uint32: a bit for each word of four bytes that a store fills, at least in part,
+    else 0. Entries of one warp are in the order of its requests. `positions` int32 [blocks]: how many requests the
+    busiest warp of each block made, by linear block index less `first_block`. `passes` are the cycles that the L1 takes
+    for a request of an instruction, in the mean. `contention` is that of atomics and reductions. `complete` is False
+    where lines were dropped.
     """
 
     first_block: int
@@ -99,21 +98,17 @@ class Lines:
     complete: bool
 
 
-@dataclass(slots=True)
-class LineRecorder:
+class LineRecorder(Struct):
     """An observer that keeps the lines of global and local requests of `blocks` blocks from `first_block` on."""
 
     bound: BoundLaunch
     first_block: int
     blocks: int
     _positions: npt.NDArray[np.int32]
+    _atomics: ContentionRecorder
     _parts: list[tuple[npt.NDArray[np.int64], ...]] = field(default_factory=list)
     _kept: int = 0
     _passes: dict[int, tuple[int, float]] = field(default_factory=dict)
-    _atomics: ContentionRecorder = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._atomics = ContentionRecorder(self.bound.device)
 
     @property
     def warps_per_block(self) -> int:
@@ -152,7 +147,9 @@ class LineRecorder:
             self._kept += row.size
             filled = np.zeros(row.size, np.int64)
             if access.operation is Operation.STORE:
-                filled = fold_words(addresses + 128 * word, active, min(4, access.width_bytes) if words > 1 else access.width_bytes)
+                filled = fold_words(
+                    addresses + 128 * word, active, min(4, access.width_bytes) if words > 1 else access.width_bytes
+                )
             self._parts.append(
                 (warps[row], positions[row].astype(np.int64), np.full(row.size, instruction), line, sectors, filled)
             )
@@ -200,7 +197,8 @@ def count_warps(bound: BoundLaunch) -> int:
 
 def record_lines(bound: BoundLaunch, first_block: int, blocks: int) -> LineRecorder:
     """A recorder that has seen nothing."""
-    return LineRecorder(bound, first_block, blocks, np.zeros(blocks * count_warps(bound), np.int32))
+    positions = np.zeros(blocks * count_warps(bound), np.int32)
+    return LineRecorder(bound, first_block, blocks, positions, ContentionRecorder(bound.device))
 
 
 def count_passes(addresses: Addresses, active: Lanes, width_bytes: int) -> npt.NDArray[np.float64]:
@@ -310,8 +308,7 @@ def list_roles(kernel: Kernel) -> dict[int, Role]:
     return {index: name_role(access) for index, access in accesses.items() if access is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class Hint:
+class Hint(Struct, frozen=True):
     """What an instruction asks of the caches: to fetch so many bytes of DRAM (None: as usual), to let its lines go."""
 
     fetch_bytes: int | None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from sectorwise.counting.request import Operation
 from sectorwise.machine.copy_forms import copy_form_of
@@ -18,8 +19,7 @@ if TYPE_CHECKING:
 _LOADS: Final = frozenset({Operation.LOAD, Operation.ASYNC_COPY})
 
 
-@dataclass(frozen=True, slots=True)
-class Merging:
+class Merging(Struct, frozen=True):
     """The part of mergeable requests that travel together, and instructions whose requests are always `alone`."""
 
     share: float

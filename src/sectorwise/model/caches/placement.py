@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,8 +20,7 @@ RUN_SMS: Final = 3
 """SMs of a group that get blocks one after the other, from the second wave on."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(Struct, frozen=True):
     """Where blocks run, int64 [blocks] each. A tick is the time in which a warp makes one memory request.
 
     `sm` is 0 to SMs - 1, `start` the tick at which a block begins. `group` int64 [SMs]: the group that an SM is in,

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec import Struct, field
 
 ALL_WORDS: Final = (1 << 32) - 1
 """The words of a line, a bit each."""
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(Struct):
     """Sectors of a line that are there, and those of them that differ from DRAM, a bit each.
 
     `words` are those of the line that differ from DRAM; `lacking` sectors were stored in part and never fetched.
@@ -24,8 +23,7 @@ class Entry:
     lacking: int = 0
 
 
-@dataclass(slots=True)
-class CacheSet:
+class CacheSet(Struct):
     """A set of at most `ways` lines.
 
     Lines come in as `fresh`. One that is used again is `proven`, of which there are `proven_ways` at most: the least

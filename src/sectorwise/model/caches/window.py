@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import dataclasses
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct, structs
 
 from sectorwise.launch.config import Contents
 from sectorwise.machine.execution import ExecutionOptions
@@ -53,8 +54,7 @@ LATE_REQUESTS: Final = 4_096
 """The same for the few blocks that are followed further."""
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(Struct, frozen=True):
     """The first `blocks` of a launch, or its last.
 
     Where they were executed `lines` are theirs and `shifts` is None. Otherwise `lines` are those of one block, and
@@ -109,7 +109,8 @@ class Window:
             chosen[blocks] = True
             return take_rows(lines, np.flatnonzero(chosen[lines.block] & keep(lines.line)))
         alike = [
-            take_rows(lines, np.flatnonzero(self.slots[lines.instruction] == slot)) for slot in range(self.shifts.shape[1])
+            take_rows(lines, np.flatnonzero(self.slots[lines.instruction] == slot))
+            for slot in range(self.shifts.shape[1])
         ]
         # Blocks that lie alike in one array, as those of a row of tiles do, are moved and looked through once.
         moved: dict[tuple[int, int], Lines] = {}
@@ -121,7 +122,7 @@ class Window:
                     part = shift_lines(alike[slot], np.full(alike[slot].line.size, shift, np.int64))
                     part = moved[slot, shift] = take_rows(part, np.flatnonzero(keep(part.line)))
                 if part.line.size:
-                    parts.append(replace(part, block=np.full(part.line.size, block, np.int32)))
+                    parts.append(structs.replace(part, block=np.full(part.line.size, block, np.int32)))
         return _join(parts, lines)
 
 
@@ -129,7 +130,7 @@ def shift_lines(lines: Lines, shifts: npt.NDArray[np.int64]) -> Lines:
     """The same requests so many sectors further on: lines part in two where the shift is no multiple of a line."""
     whole, rest = shifts >> 2, (shifts & 3).astype(np.uint8)
     if not rest.any():
-        return replace(lines, line=lines.line + whole)
+        return structs.replace(lines, line=lines.line + whole)
     spread = lines.sectors.astype(np.uint16) << rest
     low, high = (spread & 15).astype(np.uint8), (spread >> 4).astype(np.uint8)
     moved_words = lines.words.astype(np.uint64) << (np.uint64(_WORDS_IN_SECTOR) * rest)
@@ -139,12 +140,14 @@ def shift_lines(lines: Lines, shifts: npt.NDArray[np.int64]) -> Lines:
     moved = take_rows(lines, rows[order])
     line = np.concatenate([(lines.line + whole)[low > 0], (lines.line + whole + 1)[high > 0]])
     words = np.concatenate([low_words[low > 0], high_words[high > 0]]).astype(np.uint32)[order]
-    return replace(moved, line=line[order], sectors=np.concatenate([low[low > 0], high[high > 0]])[order], words=words)
+    return structs.replace(
+        moved, line=line[order], sectors=np.concatenate([low[low > 0], high[high > 0]])[order], words=words
+    )
 
 
 def take_rows(lines: Lines, rows: npt.NDArray[np.intp]) -> Lines:
     """These of the lines, in this order."""
-    return replace(
+    return structs.replace(
         lines,
         block=lines.block[rows],
         warp=lines.warp[rows],
@@ -159,7 +162,7 @@ def take_rows(lines: Lines, rows: npt.NDArray[np.intp]) -> Lines:
 def _join(parts: list[Lines], like: Lines) -> Lines:
     if not parts:
         return take_rows(like, np.zeros(0, np.intp))
-    return replace(
+    return structs.replace(
         like,
         block=np.concatenate([part.block for part in parts]),
         warp=np.concatenate([part.warp for part in parts]),
@@ -205,7 +208,7 @@ def observe_blocks(bound: BoundLaunch, first: int, blocks: int) -> Window:
     tally = open_tally(leave_noise_out(bound), ExecutionOptions(observers=(recorder,)))
     run_blocks(tally, first, blocks)
     lines = recorder.close()
-    return Window(blocks, replace(lines, block=(lines.block - first).astype(np.int32)), tally.issued)
+    return Window(blocks, structs.replace(lines, block=(lines.block - first).astype(np.int32)), tally.issued)
 
 
 def observe_last(bound: BoundLaunch, issued: int, window: Window, blocks_to_fill: float) -> Window | None:
@@ -224,20 +227,19 @@ def observe_last(bound: BoundLaunch, issued: int, window: Window, blocks_to_fill
 def leave_noise_out(bound: BoundLaunch) -> BoundLaunch:
     """The launch with zeros where contents are not specified: no address may depend on them, and zeros cost nothing."""
     allocations = tuple(
-        replace(each, buffer=replace(each.buffer, contents=Contents("zeros")))
+        structs.replace(each, buffer=dataclasses.replace(each.buffer, contents=Contents("zeros")))
         if each.buffer.contents.kind == "noise"
         else each
         for each in bound.allocations
     )
-    return replace(bound, allocations=allocations)
+    return structs.replace(bound, allocations=allocations)
 
 
 class _Seen(Exception):  # noqa: N818 - not an error: enough of a block was seen
     """Ends the execution of some blocks."""
 
 
-@dataclass(slots=True)
-class _FirstPlaces:
+class _FirstPlaces(Struct):
     """An observer that keeps the first sector of each instruction of each block, and stops when warps have come far."""
 
     warps_per_block: int
