@@ -14,10 +14,11 @@ from sectorwise.binary.cubin import read_cubin
 from sectorwise.model.caches.batches import find_depths
 from sectorwise.model.caches.contention import NO_CONTENTION
 from sectorwise.model.caches.l1 import L1Setup, simulate_l1
-from sectorwise.model.caches.l2 import L2Setup, simulate_l2
+from sectorwise.model.caches.l2 import simulate_l2
 from sectorwise.model.caches.lines import Lines, Role, fold_requests, hash_lines, read_hint
 from sectorwise.model.caches.placement import place_blocks
 from sectorwise.model.caches.sets import ALL_WORDS
+from sectorwise.model.caches.storage import L2Setup
 from sectorwise.model.caches.window import Window, shift_lines
 
 H200 = (8, 18, 8, 16, 16, 16, 16, 16, 18)

@@ -13,14 +13,17 @@ from sectorwise.device import load_device, require_capability
 from sectorwise.errors import UnsupportedDeviceError
 from sectorwise.model.caches.batches import find_depths
 from sectorwise.model.caches.chain import Chain, move_window, place_launch
+from sectorwise.model.caches.contention import grow_contention
 from sectorwise.model.caches.flow import Flow, extrapolate
 from sectorwise.model.caches.l1 import L1Setup, simulate_l1
-from sectorwise.model.caches.l2 import L2Setup, Rest, simulate_l2
-from sectorwise.model.caches.lines import LINE_BYTES, SECTOR_BYTES, Role, list_roles, read_hint
+from sectorwise.model.caches.l2 import Rest, simulate_l2
+from sectorwise.model.caches.lines import SECTOR_BYTES, Role, list_roles, read_hint
 from sectorwise.model.caches.merging import Merging, find_merging
 from sectorwise.model.caches.placement import place_blocks, split_evenly
 from sectorwise.model.caches.reuse import cut_rereads
+from sectorwise.model.caches.storage import L2Setup
 from sectorwise.model.caches.window import observe_last, open_window
+from sectorwise.model.caches.written import Stored, count_written, size_written
 from sectorwise.model.copy_sites import add_copy_sites
 from sectorwise.model.latency import MEASURED_DEVICE
 from sectorwise.model.schedule import Shares
@@ -177,7 +180,9 @@ def estimate_traffic(
     if window.shifts is not None:
         assumed = (*assumed, "one block was followed; the others lie like it, each of its arrays elsewhere")
     before = None if chain is None else chain.held
-    return _sum_up(_Parts(bound, sites, window, l1, l2, behaviour, warm, before, after, seen, roles), assumed)
+    buffer_bytes = size_written(bound, window, roles)
+    parts = _Parts(bound, sites, window, l1, l2, behaviour, warm, before, after, seen, roles, buffer_bytes)
+    return _sum_up(parts, assumed)
 
 
 def _count_at_once(bound: BoundLaunch, occupancy: Occupancy) -> int:
@@ -263,6 +268,8 @@ class _Parts:
     seen: frozenset[int]
     """Instructions that a block of the window came to."""
     roles: Mapping[int, Role]
+    buffer_bytes: float
+    """Bytes of the buffers that are written."""
 
 
 def _find_behaviour(device: DeviceSpec) -> tuple[CacheBehaviour, tuple[str, ...]]:
@@ -280,18 +287,19 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
     flow = _fit_to_counts(extrapolate(parts.l2.first, parts.l2.second, 2 * rest), parts)
     loads = [site for site in parts.sites if site.access.operation in _LOADS]
     sites = tuple(_describe_site(site, parts, flow) for site in loads)
+    atomics = frozenset(index for index, role in parts.roles.items() if role is Role.ATOMIC)
     hits = sum(each.l1_hits for each, site in zip(sites, loads, strict=True) if site.access.space is not Space.LOCAL)
     return Traffic(
         l1_hit_sectors=round(hits),
         l2_sectors_read_from_sm=round(sum(flow.read.values())),
         l2_sectors_fabric_read=round(sum(flow.crossed.values())),
         dram_bytes_read=round(sum(flow.dram_read.values()) * SECTOR_BYTES),
-        dram_bytes_write=round(_count_written(parts, flow, whole=rest == 0)),
+        dram_bytes_write=round(count_written(_describe_stored(parts, whole=rest == 0), flow)),
         lone_bytes_read=round(sum(flow.dram_lone.values()) * SECTOR_BYTES),
         wanted_bytes_read=round(_count_wanted(sites, sum(flow.dram_read.values()), parts.l2.wanted_share)),
         sites=sites,
         passes=parts.window.lines.passes,
-        contention=_grow_contention(parts),
+        contention=grow_contention(parts.window, parts.bound.launch.blocks_total, atomics),
         distinct_load_sectors=None if rest else parts.window.count_all_distinct(s.instruction for s in loads),
         window_blocks=parts.window.blocks,
         warm=parts.warm,
@@ -302,14 +310,16 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
     )
 
 
-def _grow_contention(parts: _Parts) -> Contention:
-    """What atomics of all blocks meet, by what those of the window do, or of the one block that stands for all."""
-    window, total = parts.window, parts.bound.launch.blocks_total
-    if window.shifts is None or window.slots is None:
-        return window.lines.contention.grow(total / window.blocks, 1.0)
-    atomics = [i for i in parts.seen if parts.roles.get(i) is Role.ATOMIC]
-    places = [np.unique(window.shifts[:, window.slots[i]]).size for i in atomics]
-    return window.lines.contention.grow(total, max(places, default=1))
+def _describe_stored(parts: _Parts, *, whole: bool) -> Stored:
+    return Stored(
+        l2_bytes=parts.bound.device.l2_bytes,
+        behaviour=parts.behaviour,
+        result=parts.l2,
+        before=parts.before,
+        buffer_bytes=parts.buffer_bytes,
+        whole=whole,
+        warm=parts.warm,
+    )
 
 
 def _count_wanted(sites: Iterable[SiteTraffic], fetched: float, wanted_share: float) -> float:
@@ -346,7 +356,7 @@ def _fit_to_counts(flow: Flow, parts: _Parts) -> Flow:
     reached = {i: factor * flow.filled.get(i, 0.0) for i, factor in by_filled.items()}
     stores = [site for site in parts.sites if site.access.operation is Operation.STORE]
     by_stored = sum(_count_asked(site) for site in stores) / flow.stored if stores and flow.stored else 1.0
-    stored = min(by_stored * flow.kept_writes, _size_written(parts) / SECTOR_BYTES)
+    stored = min(by_stored * flow.kept_writes, parts.buffer_bytes / SECTOR_BYTES)
     read_once = cut_rereads(parts.bound, parts.window, parts.l2.switches, dram_read, reached, stored)
     dram_read = scale(dram_read, read_once)
     return replace(
@@ -366,51 +376,6 @@ def _fit_to_counts(flow: Flow, parts: _Parts) -> Flow:
 
 def _count_asked(site: Site) -> float:
     return float(site.sectors_local if site.access.space is Space.LOCAL else site.sectors)
-
-
-def _count_written(parts: _Parts, flow: Flow, *, whole: bool) -> float:
-    """Bytes written to DRAM: what was stored and does not stay, and what the L2 held before.
-
-    The L2 keeps what it saw last. Where the whole launch was followed that is known; else what the first blocks bring
-    and later ones use again holds its place, and stores have their share of the rest, as of all that is new.
-    """
-    size = parts.bound.device.l2_bytes
-    kept = (sum(flow.kept_reads.values()) + flow.kept_writes) * SECTOR_BYTES
-    # What lay there before is as likely young as old: none of it goes while half of the L2 is free.
-    before = parts.behaviour.dirty_before_bytes * min(1.0, max(0.0, 2 * kept / size - 1))
-    if parts.before is not None:
-        held = max(1, parts.before.count_sectors() * SECTOR_BYTES)
-        before = parts.before.count_dirty() * SECTOR_BYTES * min(1.0, max(0.0, (kept + held - size) / held))
-    most_dirty = parts.behaviour.l2_dirty_share * size
-    if whole:
-        written = max(flow.dram_written, flow.dirtied - most_dirty / SECTOR_BYTES)
-        return written * SECTOR_BYTES + (0.0 if parts.warm or parts.before is not None else before)
-    if parts.warm:
-        # Launch after launch, what is stored is written sooner or later, unless all of it stays where it is.
-        return max(flow.filled_up, flow.dirtied if kept > size else 0.0) * SECTOR_BYTES
-    # What was fetched since it was stored in part is whole from then on.
-    filled_up = min(flow.filled_up * SECTOR_BYTES, _size_written(parts))
-    stored = min(max(0.0, flow.dirtied * SECTOR_BYTES - filled_up), _size_written(parts))
-    if kept <= size:
-        return before + filled_up + max(0.0, stored - most_dirty)
-    first, second = parts.l2.first, parts.l2.second
-    new = sum(second.kept_reads.values()) + second.kept_writes
-    reused = max(0.0, sum(first.kept_reads.values()) + first.kept_writes - new) * SECTOR_BYTES
-    stays = max(0.0, size - reused) * min(1.0, second.dirtied / new) if new else 0.0
-    return filled_up + max(0.0, stored - min(stays, most_dirty)) + before
-
-
-def _size_written(parts: _Parts) -> float:
-    """Bytes of the buffers that the window's blocks write, without which it is not known what they leave dirty."""
-    writers = [s.instruction for s in parts.sites if s.access.operation not in _LOADS]
-    lines = parts.window.lines
-    written = lines.line[np.isin(lines.instruction, writers)]
-    owners = [
-        each
-        for each in parts.bound.allocations
-        if ((written >= each.base // LINE_BYTES) & (written <= (each.base + each.size_bytes) // LINE_BYTES)).any()
-    ]
-    return float(sum(each.own_bytes for each in owners)) if owners else float("inf")
 
 
 def _describe_site(site: Site, parts: _Parts, flow: Flow) -> SiteTraffic:

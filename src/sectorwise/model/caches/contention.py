@@ -10,10 +10,13 @@ from msgspec import Struct, field
 from sectorwise.model.bounds import find_pace
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import numpy.typing as npt
 
     from sectorwise.counting.request import Access
     from sectorwise.device import DeviceSpec
+    from sectorwise.model.caches.window import Window
 
 MOST_ADDRESSES: Final = 100_000
 """Addresses, and sectors, of atomics that are told apart."""
@@ -32,11 +35,6 @@ class Contention(Struct, frozen=True):
     hottest_lanes: float
     hottest_ns: float
     busiest_ns: float
-
-    def grow(self, times: float, spread: float) -> Contention:
-        """The contention of so many times the work, that lies at so many other places: what meets is less by that."""
-        share = times / spread
-        return Contention(self.hottest_lanes * share, self.hottest_ns * share, self.busiest_ns * share)
 
 
 NO_CONTENTION: Final = Contention(0, 0.0, 0.0)
@@ -65,12 +63,13 @@ class ContentionRecorder(Struct):
             pairs = int(pace.atomic_sectors_per_ns * pace.same_address_ns / 2) | 1
             self._slices = np.zeros(2 * pairs)
         floats = any(name.startswith(_FLOATS) for name in access.modifiers)
-        words, lanes = np.unique(addresses[active], return_counts=True)
-        _add_up(self._lanes, words, lanes)
-        sector, passes, whole = count_sector_passes(addresses, active, access.width_bytes)
+        places, lanes = np.unique(addresses[active], return_counts=True)
+        _add_up(self._lanes, places, lanes)
+        sector, passes, words_asked = count_sector_passes(addresses, active)
+        whole = words_asked * access.width_bytes >= SECTOR_BYTES
         swaps = "CAS" in access.modifiers
         whole_ns = pace.atomic_sector_ns * (2 if swaps or "F64" in access.modifiers else 1)
-        part_ns = whole_ns if swaps else pace.same_address_ns
+        part_ns = np.where(swaps & (words_asked > 1), whole_ns, pace.same_address_ns)
         slices = choose_slices(sector, self._slices.size)
         np.add.at(self._slices, slices, passes * np.where(whole, whole_ns, part_ns))
         _add_up(self._sectors, sector, passes * (pace.same_address_float_ns if floats else 0.0))
@@ -84,6 +83,20 @@ class ContentionRecorder(Struct):
         )
 
 
+def grow_contention(window: Window, blocks_total: int, atomics: Collection[int]) -> Contention:
+    """What atomics of all blocks meet, by what those of the window do, or of the one block that stands for all.
+
+    Where the blocks' `atomics` lie at so many places, what meets at one is less by that.
+    """
+    times = blocks_total / window.blocks
+    if window.shifts is not None and window.slots is not None:
+        seen = [i for i in np.unique(window.lines.instruction).tolist() if i in atomics]
+        places = [np.unique(window.shifts[:, window.slots[i]]).size for i in seen]
+        times = blocks_total / max(places, default=1)
+    met = window.lines.contention
+    return Contention(met.hottest_lanes * times, met.hottest_ns * times, met.busiest_ns * times)
+
+
 def choose_slices(sector: npt.NDArray[np.int64], slices: int) -> npt.NDArray[np.int64]:
     """The slice of the L2 that works on each sector: the two of a piece are neighbours, and so are pieces.
 
@@ -94,23 +107,21 @@ def choose_slices(sector: npt.NDArray[np.int64], slices: int) -> npt.NDArray[np.
 
 
 def count_sector_passes(
-    addresses: npt.NDArray[np.int64], active: npt.NDArray[np.bool_], width_bytes: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-    """Sectors of each request (numbers), how often its lanes ask for one address there, and whether for all of it."""
+    addresses: npt.NDArray[np.int64], active: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Sectors of each request (numbers), how often its lanes ask for one address there at most, and for how many."""
     row, lane = np.nonzero(active)
     keys, lanes = np.unique((row << _ROW_SHIFT) | addresses[row, lane], return_counts=True)
     if not keys.size:
-        return keys, lanes, np.zeros(0, np.bool_)
+        return keys, lanes, lanes
     sectors = keys // SECTOR_BYTES
     begins = np.flatnonzero(np.concatenate([[True], sectors[1:] != sectors[:-1]]))
     passes = np.maximum.reduceat(lanes, begins)
     words = np.diff(begins, append=keys.size)
-    return sectors[begins] & ((1 << _ROW_SHIFT - 5) - 1), passes, words * width_bytes >= SECTOR_BYTES
+    return sectors[begins] & ((1 << _ROW_SHIFT - 5) - 1), passes, words
 
 
-def _add_up(
-    sums: dict[int, int] | dict[int, float], keys: npt.NDArray[np.int64], values: npt.NDArray[Any]
-) -> None:
+def _add_up(sums: dict[int, int] | dict[int, float], keys: npt.NDArray[np.int64], values: npt.NDArray[Any]) -> None:
     """Add values to those of their keys, as long as these are few enough to remember."""
     for key, value in zip(keys.tolist(), values.tolist(), strict=True):
         if key in sums or len(sums) < MOST_ADDRESSES:
