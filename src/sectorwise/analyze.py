@@ -6,7 +6,7 @@ import importlib
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from sectorwise.beside import begin
 from sectorwise.binary.names import read_kernel_name
@@ -66,7 +66,7 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
     remedies: bool = False,
-    keep_outputs: bool = False,
+    keep_outputs: bool | Literal["small"] = False,
     follow_caches: bool = False,
     warm: bool = False,
     chain: bool = False,
@@ -85,9 +85,10 @@ def analyze(  # noqa: PLR0913 - the options of the main job
     launches of one kernel; `macros` (`N=4`) and `include_folders` are for the compiler. `select` and `ignore` are codes
     of rules or their beginnings (`SW2`); all rules are checked where `select` is empty. `remedies` looks for changes of
     a `.cu` file that cost less and change no value, by compiling and executing them. `keep_outputs` keeps the final
-    buffers in `outputs`. With `follow_caches` there are `traffic` and `time`, too, which takes about a second a launch;
-    the L2 is empty before it, or `warm` from the same launch, or, in a `chain`, has what launches before it left there
-    of buffers that have the same name in both. `progress` is called with the blocks executed so far and in all.
+    buffers in `outputs`, if it is "small" those of launches that are. With `follow_caches` there are `traffic` and
+    `time`, too, which takes about a second a launch; the L2 is empty before it, or `warm` from the same launch, or, in
+    a `chain`, has what launches before it left there of buffers that have the same name in both. `progress` is called
+    with the blocks executed so far and in all.
 
     Raises:
         SectorwiseError: one of its kinds, with a text for people, where the work cannot go on.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sectorwise.analysis.allowances import drop_allowed
 from sectorwise.analysis.describe import describe_kernel
@@ -43,7 +43,7 @@ def describe_all(
     run: Run | None,
     time: Run | None,
     *,
-    keep_outputs: bool,
+    keep_outputs: bool | Literal["small"],
 ) -> tuple[tuple[KernelAnalysis, ...], dict[str, str]]:
     """The entry of each launch, with the findings that its source does not allow, and the texts that they name."""
     kernels: list[KernelAnalysis] = []

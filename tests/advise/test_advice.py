@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 PARTICLE = ",".join(f"{name}:f4" for name in ("x", "y", "z", "vx", "vy", "vz", "m", "q", "r", "s", "t", "u"))
 TRANSPOSES = {
-    "copy (the limit)": "copy",
+    "copy (for scale)": "copy",
     "naive": "naive",
     "tile[32][32]": "tile",
     "tile[32][33]": "pad",

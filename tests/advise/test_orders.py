@@ -21,6 +21,7 @@ from sectorwise.advise.tile import judge
 from sectorwise.advise.tile_shapes import make_product, make_tile
 from sectorwise.advise.tiles import plan_tiles
 from sectorwise.advise.transpose import advise_transpose
+from sectorwise.advise.untiled import ALONG_ROWS, DOWN_COLUMNS
 from tests.advise.plans import (
     PLANS,
     add_chunks,
@@ -111,7 +112,7 @@ FAMILIES: dict[str, dict[str, Predict]] = {
     "transposes": of_transposes(
         8192,
         {
-            "t_tr_copy": "copy (the limit)",
+            "t_tr_copy": "copy (for scale)",
             "t_tr_naive": "naive",
             "t_tr_tile": "tile[32][32]",
             "t_tr_pad": "tile[32][33]",
@@ -122,7 +123,7 @@ FAMILIES: dict[str, dict[str, Predict]] = {
     "transposes of little": of_transposes(
         512,
         {
-            "k_copy": "copy (the limit)",
+            "k_copy": "copy (for scale)",
             "k_tr_naive": "naive",
             "k_tr_tile": "tile[32][32]",
             "k_tr_pad": "tile[32][33]",
@@ -190,11 +191,11 @@ FAMILIES: dict[str, dict[str, Predict]] = {
         "k_mm_tile16": of_tile(256, (16, 16, 16, 1), (2, 16), 1, 1, 0),
         "k_mm_tile32": of_tile(256, (32, 32, 32, 1), (1, 32), 1, 1, 0),
         "k_mm_tile32pad": of_tile(256, (32, 32, 32, 1), (1, 32), 1, 1, 1),
-        "k_mm_swapped": of_untiled(256, "swapped"),
+        "k_mm_swapped": of_untiled(256, DOWN_COLUMNS),
     },
     "products of 2048": {
         "t_mm_tile16": of_tile(2048, (16, 16, 16, 1), (2, 16), 1, 1, 0),
-        "t_mm_naive": of_untiled(2048, "naive"),
+        "t_mm_naive": of_untiled(2048, ALONG_ROWS),
         "k_mm64_colstripe_2048": of_tile(2048, (64, 64, 16, 1), (8, 64), 4, 32, 0),
     },
     "products of 4096": {

@@ -19,6 +19,7 @@ from sectorwise.advise.tile_shapes import count_registers, make_product, make_ti
 from sectorwise.advise.tile_time import weigh_slice
 from sectorwise.advise.tiles import judge_tile
 from sectorwise.advise.tiles import plan_tiles as search_tiles
+from sectorwise.advise.untiled import ALONG_ROWS, DOWN_COLUMNS
 from sectorwise.errors import ArgumentError
 from tests.cli.commands import run
 from tests.measured.rows import read_rows
@@ -147,9 +148,9 @@ def test_registers_are_about_those_of_the_measured_kernels(sums: tuple[int, int]
 
 def test_products_without_tiles_rank_below_and_take_the_time_that_was_measured() -> None:
     rows = {
-        ("naive", 2048): measure("gemms", "t_mm_naive"),
-        ("swapped", 1024): measure("gemms", "t_mm_swapped"),
-        ("swapped", 256): measure("gemm", "k_mm_swapped"),
+        (ALONG_ROWS, 2048): measure("gemms", "t_mm_naive"),
+        (DOWN_COLUMNS, 1024): measure("gemms", "t_mm_swapped"),
+        (DOWN_COLUMNS, 256): measure("gemm", "k_mm_swapped"),
     }
     for (name, n), totals in rows.items():
         (cost,) = (each for each in plan_tiles(n, n, n, "fp32").untiled if each.name == name)

@@ -11,7 +11,7 @@ from tests.browser.pages import analyze_family, write_page
 from tests.comparison.kernels import analyze_example
 from tests.measured.rows import list_families
 from tests.report.large import INSTRUCTIONS, make_large_analysis
-from tests.report.samples import BECAUSE, COPYING, FAULTY, LOST, UNKNOWN, make_analysis, make_kernel
+from tests.report.samples import BECAUSE, COPYING, FAULTY, LOST, SITES, UNKNOWN, make_analysis, make_kernel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -204,6 +204,25 @@ def test_unknown_and_wrong_are_marked(page: Page, folder: Path) -> None:
     page.locator("#kernel").select_option("1")
     page.goto(f"{page.url.partition('#')[0]}#k=1&site=3")
     assert "first in block (3, 0, 0), warp 1, lane 5" in page.locator("#look").inner_text()
+
+
+def test_a_line_of_many_instructions_leaves_their_numbers_in_sight(page: Page, folder: Path) -> None:
+    """An unrolled loop: its line has 120 loads, of which the last is chosen."""
+    many = [replace(SITES[0], offset=f"0x{0x100 + 16 * number:04x}") for number in range(120)]
+    page.goto(f"{write_page(folder, 'many', make_analysis(make_kernel(sites=tuple(many))))}#site=119")
+    chips, numbers = page.locator("#look .chips"), page.locator("#look table.numbers")
+    assert chips.locator("button").count() == 120
+    pressed = chips.locator("button[aria-pressed=true]")
+    assert pressed.inner_text().endswith("0x0870")
+    boxes = [each.bounding_box() for each in (chips, pressed, numbers)]
+    assert None not in boxes
+    around, chip, table = (box for box in boxes if box is not None)
+    assert around["y"] <= chip["y"]
+    assert chip["y"] + chip["height"] <= around["y"] + around["height"]
+    # The panel scrolls by itself, and is no higher than the window: so much of it is seen at once.
+    top = page.locator("#look").bounding_box()
+    assert top is not None
+    assert table["y"] + table["height"] - top["y"] <= 450
 
 
 def test_bulk_copies_are_chosen_as_accesses_are(page: Page, folder: Path) -> None:

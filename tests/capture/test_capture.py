@@ -91,11 +91,23 @@ def test_json_of_a_script(tmp_path: Path) -> None:
 
 
 def test_json_of_a_script_whose_launch_cannot_be_analysed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["run", "--format", "json", str(_write(tmp_path, SHORT.replace("= 1;", "= nothing;")))])
+    with pytest.raises(SystemExit) as stopped:
+        main(["run", "--format", "json", str(_write(tmp_path, SHORT.replace("= 1;", "= nothing;")))])
     said = capsys.readouterr()
-    assert said.out == "{}\n"
+    assert (stopped.value.code, said.out) == (2, "")
     assert said.err.startswith("fill was skipped: ")
     assert "nothing" in said.err
+    assert said.err.endswith("there is nothing to write a document of: each launch was skipped\n")
+
+
+def test_json_of_a_script_that_launches_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "captured.json"
+    with pytest.raises(SystemExit) as stopped:
+        main(["run", "--format", "json", "-o", str(output), str(_write(tmp_path, "import cupy\nprint('done')\n"))])
+    said = capsys.readouterr()
+    assert (stopped.value.code, said.out) == (2, "done\n")
+    assert said.err.endswith("there is nothing to write a document of: it launched nothing by cupy\n")
+    assert not output.exists()
 
 
 def test_a_script_that_raises(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

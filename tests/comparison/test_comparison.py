@@ -11,7 +11,7 @@ from sectorwise.analysis.lines import LineCost, list_line_costs, pair_lines
 from sectorwise.analyze import analyze
 from sectorwise.errors import ArgumentError
 from sectorwise.report import comparison as report
-from sectorwise.report.comparison import is_changed, shows_shares, write_share
+from sectorwise.report.comparison import gather_causes, is_changed, shows_shares, write_share
 from sectorwise.report.page import Page
 from tests.comparison.kernels import analyze_example, find_kernel
 from tests.report.samples import UNKNOWN, make_analysis, make_kernel
@@ -60,8 +60,11 @@ def test_shares_add_up_to_one_and_name_the_cause() -> None:
     fault = next(cause for cause in change.causes if cause.cause is not Cause.PACE)
     assert fault.cause is Cause.CONFLICTS
     assert (fault.amount_before, fault.amount_after) == (253_952, 0)
-    sizes = [abs((cause.ns_after or 0) - (cause.ns_before or 0)) for cause in change.causes]
+    gathered = [cause for cause, _ in gather_causes(change.causes)]
+    sizes = [abs((cause.ns_after or 0) - (cause.ns_before or 0)) for cause in gathered]
     assert sizes == sorted(sizes, reverse=True)
+    assert [cause.cause for cause in gathered[:2]] == [Cause.CONFLICTS, Cause.PACE]
+    assert sum(cause.share or 0.0 for cause in gathered) == pytest.approx(1)
     numbers = {number.name: (number.before, number.after) for number in change.numbers}
     assert numbers["shared wavefronts"] == (270_336, 16_384)
     assert numbers["shared memory a block"] == (4096, 4224)

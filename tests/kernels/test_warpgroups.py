@@ -243,6 +243,7 @@ def test_every_launch_ends_and_multiplies_every_tile(sizes: Sizes, tile: Tile, m
     execution = execute(bound, ExecutionOptions())
     assert execution.faults == ()
     assert all("hangs" not in each.because for each in execution.limitations)
+    assert execution.hangs == ()
     issued: dict[str, int] = {}
     for instruction, count in zip(kernel.instructions, execution.issued, strict=True):
         issued[instruction.opcode] = issued.get(instruction.opcode, 0) + int(count)

@@ -164,6 +164,7 @@ def test_cluster_waits_for_its_slowest_block_and_not_for_threads_that_left(targe
     np.testing.assert_array_equal(done.output(0), expected)
     assert [site.executed for site in _sites(done, "// after the wait", "store")] == [2]
     assert not any("hangs" in each.because for each in done.execution.limitations)
+    assert done.execution.hangs == ()
 
 
 def test_bulk_copy_reaches_all_blocks_that_its_mask_names() -> None:

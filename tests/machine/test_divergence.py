@@ -256,11 +256,11 @@ def test_votes_and_shuffles_among_the_lanes_of_a_side(target: str) -> None:
 
 def test_endless_loop_is_told_with_its_line() -> None:
     done = run(SOURCE, "forever<<<1, 32>>>(i32[2])", ExecutionOptions(step_limit=20_000))
-    (limitation,) = done.execution.limitations
-    location = done.bound.kernel.instructions[limitation.instruction].location
+    (hang,) = done.execution.hangs
+    location = done.bound.kernel.instructions[hang.instruction].location
     assert location is not None
     assert location.line == find_line(SOURCE, "// waits for nobody")
-    assert "the launch hangs" in limitation.because
+    assert "the launch hangs" in hang.message
 
 
 def test_lock_between_lanes_and_warps_makes_progress() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sectorwise.machine.arrivals import WITH_TRANSACTIONS, WITHOUT_TRANSACTIONS, Arrivals, advance, arrive_in_turn
-from sectorwise.machine.execution import Certainty, FaultKind, Site
+from sectorwise.machine.execution import Certainty, FaultKind, Site, Waiting
 from tests.machine.launching import Run, find_line, run, run_assembly
 
 SOURCE = r"""
@@ -206,9 +206,11 @@ def test_one_warp_waits_for_what_another_hands_over(target: str) -> None:
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_120"])
 def test_barrier_that_never_ends_is_said(target: str) -> None:
     done = run(SOURCE, "forgotten<<<1, 32>>>(f32[32])", target=target)
-    (limitation,) = done.execution.limitations
-    assert "the launch hangs" in limitation.because
-    assert ("for an mbarrier whose phase does not end" in limitation.because) == (target != "sm_80")
+    (hang,) = done.execution.hangs
+    assert (hang.waiting, hang.is_certain) == (Waiting.LOOP if target == "sm_80" else Waiting.MBARRIER, True)
+    assert "the launch hangs" in hang.message
+    assert ("for an mbarrier whose phase does not end" in hang.message) == (target != "sm_80")
+    assert done.execution.limitations == ()
     assert not done.output(0, np.float32).any()
 
 
@@ -256,6 +258,7 @@ def test_tile_of_a_tensor_map_is_unknown_and_waited_for(target: str, late: int) 
     assert placed.unknown_because is not None
     assert "what a tensor map names is not known" in placed.unknown_because
     assert not any("hangs" in limitation.because for limitation in done.execution.limitations)
+    assert done.execution.hangs == ()
 
 
 STRANGE = (

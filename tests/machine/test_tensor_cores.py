@@ -130,6 +130,7 @@ def test_waits_for_tensor_memory_end() -> None:
     assert any(because.startswith("UTCHMMA: what tensor cores read") for because in said)
     assert any(because.startswith("LDTM: tensor memory is not followed") for because in said)
     assert not any("hangs" in because for because in said)
+    assert done.execution.hangs == ()
     stores = done.sites_at(find_line(TENSOR_MEMORY, "// from tensor memory"))
     assert sum(site.lanes * site.access.width_bytes for site in stores) == 2 * 128 * 16
     assert done.execution.faults == ()

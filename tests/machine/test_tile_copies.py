@@ -125,6 +125,7 @@ def test_layouts_that_are_not_followed_are_unknown() -> None:
     done = copy("load_3", "u32[4, 8, 64]=arange, box=(8, 8, 4), interleave=32", 1024, (0, 0, 0), ", u32[256]")
     assert "UTMALDG: what a tensor map names is not known" in {each.because for each in done.execution.limitations}
     assert not any("hangs" in each.because for each in done.execution.limitations)
+    assert done.execution.hangs == ()
 
 
 def test_blocks_of_a_cluster_get_the_same_tile() -> None:

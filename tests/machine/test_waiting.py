@@ -5,7 +5,8 @@ import pytest
 
 from sectorwise.counting.request import Operation
 from sectorwise.errors import StepLimitError
-from sectorwise.machine.execution import Certainty, ExecutionOptions
+from sectorwise.machine.execution import Certainty, ExecutionOptions, Hang, Waiting
+from sectorwise.machine.numpy_engine import LANES_IN_BATCH
 from tests.machine.launching import Run, find_line, run
 
 SOURCE = r"""
@@ -91,6 +92,20 @@ extern "C" __global__ void looked_once(unsigned* arrived, const unsigned* given,
   if (*(volatile unsigned*)arrived > 40) out[0] = 1;       // as it happens
   if (*(volatile unsigned*)given > 40) out[1] = 1;         // for sure
 }
+extern "C" __global__ void clocked(volatile int* flag, int* out) {
+  if (clock() & 1) flag[0] = 1;
+  while (flag[0] == 0) { }                                 // perhaps
+  out[threadIdx.x] = 1;
+}
+extern "C" __global__ void unset(int* out) {
+  __shared__ volatile int flag;
+  while (flag == 0) { }
+  out[threadIdx.x] = 1;
+}
+extern "C" __global__ void named(int* out) {
+  asm volatile("barrier.sync 1, 64;");                     // for 32 threads more than there are
+  out[threadIdx.x] = 1;
+}
 extern "C" __global__ void long_and_dull(int* out, int n) {
   int v = 0;
   for (int i = 0; i < n; ++i) { out[threadIdx.x] = v; v = v * 3 + i; }
@@ -109,12 +124,17 @@ def _said(done: Run, comment: str) -> list[str]:
     return [limitation.because for limitation, place in places if place is not None and place.line == line]
 
 
+def _line_of(done: Run, hang: Hang) -> int | None:
+    location = done.bound.kernel.instructions[hang.instruction].location
+    return None if location is None else location.line
+
+
 @pytest.mark.parametrize("launch", ["lock<<<3, 128>>>(i32[1], i32[1])", "backs_off<<<3, 128>>>(i32[1], i32[1])"])
 def test_lock_goes_from_warp_to_warp(launch: str) -> None:
     done = run(SOURCE, launch, _FEW)
     assert done.output(1).tolist() == [12]
     assert done.output(0).tolist() == [0]
-    assert done.execution.limitations == ()
+    assert (done.execution.limitations, done.execution.hangs) == ((), ())
 
 
 def test_tickets_are_served_in_order() -> None:
@@ -124,17 +144,20 @@ def test_tickets_are_served_in_order() -> None:
 
 def test_loop_that_waits_for_nobody_hangs_and_is_told() -> None:
     done = run(SOURCE, "forever<<<2, 64>>>(i32[1], i32[64])", _FEW)
-    (because,) = _said(done, "// nobody comes")
-    assert because == "4 warps repeat a loop here in which nothing changes any more: the launch hangs"
+    (hang,) = done.execution.hangs
+    assert hang.message == "4 warps repeat a loop here in which nothing changes any more: the launch hangs"
+    assert (hang.waiting, hang.warps, hang.is_certain) == (Waiting.LOOP, 4, True)
+    assert _line_of(done, hang) == find_line(SOURCE, "// nobody comes")
+    assert done.execution.limitations == ()
     assert done.output(1).tolist() == [0] * 64
     assert {site.certainty for site in done.execution.sites} == {Certainty.SCHEDULE_DEPENDENT}
 
 
 def test_others_end_beside_a_loop_that_does_not() -> None:
     done = run(SOURCE, "nothing<<<1, 64>>>(i32[64])", _FEW)
-    assert _said(done, "// for no reason") == [
-        "1 warp repeats a loop here in which nothing changes any more: the launch hangs"
-    ]
+    (hang,) = done.execution.hangs
+    assert hang.message == "1 warp repeats a loop here in which nothing changes any more: the launch hangs"
+    assert (_line_of(done, hang), hang.is_certain) == (find_line(SOURCE, "// for no reason"), True)
     assert done.output(0).tolist() == [0] * 32 + [1] * 32
 
 
@@ -148,7 +171,7 @@ def test_loop_that_counts_meets_the_step_limit() -> None:
 def test_blocks_of_different_batches_wait_for_each_other(blocks: int) -> None:
     options = ExecutionOptions(step_limit=20_000, budget_bytes=512 << 20)
     done = run(SOURCE, f"grid_wide<<<{blocks}, 256>>>(u32[1], i32[{blocks}], i32[{blocks}])", options)
-    assert done.execution.limitations == ()
+    assert (done.execution.limitations, done.execution.hangs) == ((), ())
     np.testing.assert_array_equal(done.output(2), np.roll(np.arange(blocks) + 1, -1))
 
 
@@ -179,7 +202,41 @@ def test_a_volatile_load_sees_the_order_of_atomic_updates_and_of_nothing_else() 
 def test_blocks_that_do_not_fit_on_the_device_together_hang() -> None:
     done = run(SOURCE, "grid_wide<<<300, 1024>>>(u32[1], i32[300], i32[300])", _FEW)
     # An H200 holds 264 blocks of 1024 threads.
-    assert "the launch hangs unless one of the last 44 blocks" in " ".join(_said(done, "// for all blocks"))
+    line = find_line(SOURCE, "// for all blocks")
+    (spins,) = [hang for hang in done.execution.hangs if _line_of(done, hang) == line]
+    assert spins.message.endswith("hangs unless one of the last 44 blocks, which do not fit beside, ends it")
+    assert (spins.waiting, spins.warps, spins.is_certain) == (Waiting.LOOP, 256, False)
+
+
+def test_blocks_for_which_memory_is_lacking_here_may_end_a_wait() -> None:
+    small = ExecutionOptions(step_limit=20_000, budget_bytes=8 << 20)
+    done = run(SOURCE, "grid_wide<<<264, 256>>>(u32[1], i32[264], i32[264])", small)
+    assert done.execution.hangs == ()
+    said = _said(done, "// for all blocks")
+    assert said
+    assert all("for want of memory they were not run beside these" in each for each in said)
+
+
+def test_a_wait_on_what_is_not_known_is_no_hang_but_a_limitation() -> None:
+    done = run(SOURCE, "clocked<<<1, 64>>>(i32[1], i32[64])", _FEW)
+    assert done.execution.hangs == ()
+    (said,) = _said(done, "// perhaps")
+    assert "the launch hangs, as far as known. It may wait for something that is not known here" in said
+
+
+def test_a_wait_that_began_with_unset_memory_is_not_certain() -> None:
+    done = run(SOURCE, "unset<<<1, 32>>>(i32[32])", _FEW)
+    (hang,) = done.execution.hangs
+    assert (hang.waiting, hang.warps, hang.is_certain) == (Waiting.LOOP, 1, False)
+    assert "the launch hangs if what led there is as assumed" in hang.message
+
+
+def test_warps_that_wait_for_ever_are_added_up_over_batches() -> None:
+    blocks = 2 * LANES_IN_BATCH // 32 + 3
+    done = run(SOURCE, f"named<<<{blocks}, 32>>>(i32[32])", _FEW)
+    (hang,) = done.execution.hangs
+    assert hang.message == f"{blocks:,} warps wait here for the block's barrier: the launch hangs"
+    assert (hang.waiting, hang.warps, hang.is_certain) == (Waiting.BLOCK_BARRIER, blocks, True)
 
 
 def test_each_block_may_wait_for_the_next() -> None:

@@ -107,6 +107,7 @@ def show(site: Site, offset: int, sass: str, location: Location | None) -> Memor
         wavefronts_hardware=site.wavefronts_hardware,
         certainty=site.certainty,
         unknown_because=None,
+        lanes=site.lanes,
         certainty_hardware=site.certainty_hardware,
     )
 

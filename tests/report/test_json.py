@@ -87,6 +87,7 @@ def test_document_has_the_shape_that_readers_rely_on() -> None:
         "wavefronts_hardware": 0,
         "certainty": "exact",
         "unknown_because": None,
+        "lanes": 65536,
         "certainty_hardware": "exact",
         "patterns": [],
     }

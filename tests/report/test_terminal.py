@@ -122,6 +122,21 @@ def test_kernel_without_memory_instructions() -> None:
     assert "efficient" not in shown
 
 
+def test_faults_of_an_unrolled_line_are_one() -> None:
+    (fault,) = FAULTY.faults
+    others = [replace(fault, offset=f"0x{0x300 + 16 * k:04x}", lane=k, occurrences=100) for k in range(3)]
+    elsewhere = replace(fault, location=None, occurrences=7)
+    shown = terminal.render(make_analysis(replace(FAULTY, faults=(fault, *others, elsewhere))))
+    assert shown.count("SW901 out of bounds: sample.cu:7") == 1
+    assert "lane 5; 1,292 lanes in all, by 4 instructions" in " ".join(shown.split())
+    assert "lane 5; 7 lanes in all" in shown
+
+
+def test_what_is_wrong_comes_before_what_is_slow() -> None:
+    shown = terminal.render(make_analysis(FAULTY))
+    assert shown.index("  wrong\n") < shown.index("  findings")
+
+
 def test_fault_names_line_block_lane_and_address() -> None:
     shown = terminal.render(make_analysis(FAULTY))
     assert "SW901 out of bounds: sample.cu:7" in shown

@@ -56,4 +56,4 @@ def test_example_is_found(rule: Rule, tmp_path: Path, snapshot: SnapshotAssertio
 @pytest.mark.parametrize("rule", RULES, ids=name_rule)
 def test_what_is_advised_is_silent_for_all_rules(rule: Rule, tmp_path: Path) -> None:
     (kernel,) = analyze_example(rule, "Use instead", tmp_path).kernels
-    assert (kernel.findings, kernel.limitations, kernel.faults) == ((), (), ())
+    assert (kernel.findings, kernel.limitations, kernel.faults, kernel.hangs) == ((), (), (), ())

@@ -24,7 +24,7 @@ def tile(bm: int, bn: int, bk: int, stages: int, n: int = 8192) -> TileCost:
 
 def transpose_ratio(name: str) -> float:
     """Its time over that of a copy."""
-    return transposes().find(name).cost.time_ns / transposes().find("copy (the limit)").cost.time_ns
+    return transposes().find(name).cost.time_ns / transposes().find("copy (for scale)").cost.time_ns
 
 
 def refuses(warp: tuple[int, int], thread: tuple[int, int]) -> bool:

@@ -138,12 +138,17 @@ def _describe(way: Mapping) -> str:
     """Lane stride, the weight's sectors, instructions, and threads against those that the memory needs."""
     sectors = f"{way.weight_sectors:.4g} {'sector' if way.weight_sectors == 1 else 'sectors'}"
     lanes = f"lanes {way.lane_stride_bytes:,} B apart, {sectors} a load of W"
-    threads = f"{way.cost.threads:,} threads of {way.threads_needed:,} needed"
+    threads = f"{way.cost.threads:,} threads run, {_weigh_threads(way)}"
     if way.rounds > 1:
         threads += f"; {way.at_once} vectors at once, so that W is read {way.rounds} times"
     return (
         f"{lanes}; {way.cost.instructions / 1e6:.3g} M instructions, {way.reduction_instructions} to reduce; {threads}"
     )
+
+
+def _weigh_threads(way: Mapping) -> str:
+    """Whether so many keep the memory busy."""
+    return f"{way.threads_needed:,} {'are enough' if way.cost.threads >= way.threads_needed else 'would be enough'}"
 
 
 def make_weight(n: int, k: int, dtype: str, layout: str, batch: int) -> Weight:

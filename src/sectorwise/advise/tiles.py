@@ -67,7 +67,7 @@ class TilePlan:
         times = cost.time_ns / (self.winner.time_ns or cost.time_ns)
         sectors = f"{cost.sectors_per_request:.3g} sectors a request"
         slow = f"{write_time(cost.time_ns)}, {times:.3g} times the time, held up by {cost.bound}"
-        return f"  {cost.name} ({_LANES_OF[cost.name]}; no tile): {sectors}, {slow}"
+        return f"  {cost.name}: {sectors}, {slow}"
 
     def to_records(self) -> list[dict[str, object]]:
         """A record for each candidate."""
@@ -108,7 +108,6 @@ class TilePlan:
 
 _LEAST: Final = 0.01
 _FOUR_DIGITS: Final = 999.5
-_LANES_OF: Final = {"naive": "lanes along rows of C", "swapped": "lanes down its columns, each with a row of A"}
 _HEADS: Final = ("BMxBNxBKxstages", "shared", "regs", "SM", "waves", "last", "flight", "DRAM", "time", "bound")
 
 

@@ -24,6 +24,8 @@ TILE: Final = 32
 _ROWS: Final = 8
 _MOST_EXTENT: Final = 1 << 24
 _THREADS: Final = TILE * _ROWS
+COPY: Final = "copy (for scale)"
+
 _REGISTERS: Final = {"naive": 16, "copy": 20, "tile": 28}
 _VECTOR_BYTES: Final = 16
 _MOST_PADDING: Final = 8
@@ -44,7 +46,7 @@ class TransposeWay:
 
 
 def advise_transpose(rows: int, columns: int, dtype: str = "f32", *, device: str = "h200") -> Ranking[TransposeWay]:
-    """Ways of transposing a matrix of C order, the fastest first; a copy of the same size stands first as the limit.
+    """Ways of transposing a matrix of C order, the fastest first; a copy of the same size stands first, for scale.
 
     Both extents must be multiples of 32; raises `ArgumentError`.
 
@@ -58,7 +60,7 @@ def advise_transpose(rows: int, columns: int, dtype: str = "f32", *, device: str
             )
     width = find_width(dtype)
     ways = [
-        _straight("copy (the limit)", rows, columns, width, device, transposed=False),
+        _straight(COPY, rows, columns, width, device, transposed=False),
         _straight("naive", rows, columns, width, device, transposed=True),
         _tiled(f"tile[{TILE}][{TILE}]", rows, columns, width, device, padding=0),
         _tiled(f"tile[{TILE}][{TILE + 1}]", rows, columns, width, device, padding=1),
@@ -113,7 +115,7 @@ def _straight(name: str, rows: int, columns: int, width: int, device: str, *, tr
         dram_read_bytes=rows * columns * width,
         dram_write_bytes=rows * columns * width,
     )
-    note = "lanes write down a column" if transposed else "what no transpose beats"
+    note = "lanes write down a column" if transposed else "lanes copy an element each; wider accesses can beat it"
     return TransposeWay(name, estimate(plan, device), source.sectors, target.sectors, 0.0, 0.0, 0, note)
 
 

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from sectorwise.advise.steps import Step
     from sectorwise.advise.tile_shapes import Product
 
+ALONG_ROWS: Final = "no tile, lanes along rows of C"
+DOWN_COLUMNS: Final = "no tile, lanes down columns of C"
+
 _ROWS: Final = 8
 """Warps of a block, each with a row or a column of its own."""
 
@@ -28,8 +31,8 @@ _REGISTERS: Final = 32
 
 
 def judge_untiled(product: Product) -> tuple[Cost, Cost]:
-    """Lanes along the columns of C (naive), and along its rows, so that each lane has a row of A (swapped)."""
-    return _judge(product, "naive", swapped=False), _judge(product, "swapped", swapped=True)
+    """Lanes along the rows of C, and down its columns, so that each lane has a row of A."""
+    return _judge(product, ALONG_ROWS, down=False), _judge(product, DOWN_COLUMNS, down=True)
 
 
 def _multiply(product: Product, times: float) -> Step:
@@ -40,12 +43,12 @@ def _multiply(product: Product, times: float) -> Step:
     return work("multiply", times, pipe="fp64", pipe_cycles=WARP_LANES / lanes)
 
 
-def _judge(product: Product, name: str, *, swapped: bool) -> Cost:
+def _judge(product: Product, name: str, *, down: bool) -> Cost:
     lane = np.arange(WARP_LANES, dtype=np.int64)[None, :]
     a_width, b_width = max(1, round(product.a_bytes)), max(1, round(product.b_bytes))
     pitch = max(1, round(product.k * product.a_bytes))
-    a_places = lane * pitch if swapped else lane * 0
-    b_places = lane * 0 if swapped else lane * b_width
+    a_places = lane * pitch if down else lane * 0
+    b_places = lane * 0 if down else lane * b_width
     # A sector of A serves the k that follow, one of B the warps of the block: as the hits of the measured kernels.
     passes = product.k / min(_UNROLL, product.k)
     times = min(_BURST, product.k)
@@ -58,8 +61,8 @@ def _judge(product: Product, name: str, *, swapped: bool) -> Cost:
     )
     bursts = 2 if product.k >= _UNROLL else 1
     result = round(product.sum_bytes)
-    c_places = lane * max(1, product.n) * result if swapped else lane * result
-    sizes = (WARP_LANES, _ROWS) if swapped else (_ROWS, WARP_LANES)
+    c_places = lane * max(1, product.n) * result if down else lane * result
+    sizes = (WARP_LANES, _ROWS) if down else (_ROWS, WARP_LANES)
     blocks = -(-product.m // sizes[0]) * -(-product.n // sizes[1])
     tile = Tile(*sizes, 1, 1, _ROWS * WARP_LANES, (1, WARP_LANES), group_rows=1)
     moved = count_dram_bytes(product, tile)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.analysis.causes import Cause, Part, split_time
 from sectorwise.analysis.lines import LineCost, list_line_costs, pair_lines
+from sectorwise.analysis.work import Work, compare_work
 from sectorwise.errors import ArgumentError
 from sectorwise.model.roofline import Level
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 SCHEMA: Final = "sectorwise.comparison/1"
 WRONG_ACCESSES: Final = "lanes with a wrong access"
 """The name of the number that must not grow: what is wrong is not faster."""
+HANGS: Final = "hangs"
+"""The name of the word that must not be `yes` or `may` after: what does not end is not faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,8 @@ class Side:
 class KernelChange:
     """A launch before and after.
 
-    `causes` add up to the change of `estimate_ns`, the dearest first; `lines` likewise, those that did not change
+    `causes` add up to the change of `estimate_ns`, the dearest first (those of one `Cause` by what they change
+    together); `lines` likewise, those that did not change
     last. `error` is the median error that such estimates have had.
     """
 
@@ -92,6 +96,7 @@ class KernelChange:
     words: tuple[WordChange, ...]
     numbers: tuple[NumberChange, ...]
     lines: tuple[LineChange, ...]
+    work: Work
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +177,7 @@ def _compare(old: KernelAnalysis, new: KernelAnalysis, before: Analysis, after: 
         estimate_ns_before=times[0],
         estimate_ns_after=times[1],
         error=error,
-        causes=tuple(sorted(_compare_causes(old, new, whole), key=lambda each: -_size(each.ns_before, each.ns_after))),
+        causes=_order_causes(tuple(_compare_causes(old, new, whole))),
         words=tuple(_compare_words(old, new)),
         numbers=tuple(_compare_numbers(old, new)),
         lines=tuple(
@@ -184,11 +189,16 @@ def _compare(old: KernelAnalysis, new: KernelAnalysis, before: Analysis, after: 
                 reverse=True,
             )
         ),
+        work=compare_work(old, new),
     )
 
 
-def _size(before: float | None, after: float | None) -> float:
-    return 0.0 if before is None or after is None else abs(after - before)
+def _order_causes(changes: tuple[CauseChange, ...]) -> tuple[CauseChange, ...]:
+    """The largest change first, where a pace that something else holds up after has changed by the difference."""
+    moved: dict[Cause, float] = {}
+    for each in changes:
+        moved[each.cause] = moved.get(each.cause, 0.0) + ((each.ns_after or 0.0) - (each.ns_before or 0.0))
+    return tuple(sorted(changes, key=lambda each: -abs(moved[each.cause])))
 
 
 def _divide(change: float | None, whole: float | None) -> float | None:
@@ -236,10 +246,22 @@ def _weigh_line(line: LineChange) -> tuple[float, float]:
 
 
 def _compare_words(old: KernelAnalysis, new: KernelAnalysis) -> Iterator[WordChange]:
+    yield WordChange(HANGS, _judge_end(old), _judge_end(new))
+    yield WordChange("grid", _write_extent(old.launch.grid), _write_extent(new.launch.grid))
+    yield WordChange("block", _write_extent(old.launch.block), _write_extent(new.launch.block))
     yield WordChange("time bound by", *(None if each.time is None else each.time.bound for each in (old, new)))
     yield WordChange("roofline bound", old.roofline.bound, new.roofline.bound)
     yield WordChange("occupancy limited by", str(old.occupancy.limiter), str(new.occupancy.limiter))
     yield WordChange("above the ridge", _find_ridge(old), _find_ridge(new))
+
+
+def _write_extent(extent: tuple[int, int, int]) -> str:
+    return " x ".join(f"{each:,}" for each in extent[: 3 if extent[2] != 1 else 2 if extent[1] != 1 else 1])
+
+
+def _judge_end(kernel: KernelAnalysis) -> str:
+    """Whether the launch hangs: `yes`, `may` where that is not certain, `no`."""
+    return "no" if not kernel.hangs else "yes" if any(hang.is_certain for hang in kernel.hangs) else "may"
 
 
 def _find_ridge(kernel: KernelAnalysis) -> str | None:

@@ -14,7 +14,7 @@ from sectorwise.findings import show
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sectorwise.analysis.instructions import BulkCopyUse, InstructionUse, Output, PatternUse, RingUse
+    from sectorwise.analysis.instructions import BulkCopyUse, HangReport, InstructionUse, Output, PatternUse, RingUse
     from sectorwise.binary.ir import Location
     from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Operation, Space
@@ -73,9 +73,8 @@ class ResourceUse:
 class Coverage:
     """How much of the launch and of the kernel the numbers stand for.
 
-    `blocks_executed` are those that ran, or do by proof what one that ran did. `sites` are the memory instructions
-    listed; `sites_unknown` those among them with an unknown address; `sites_not_issued` the memory instructions of the
-    code with which no lane of the launch accessed memory.
+    `blocks_executed` ran, or do by proof what one that ran did. `sites` are the memory instructions listed,
+    `sites_unknown` those with an unknown address, `sites_not_issued` those of the code with which no lane accessed any.
     """
 
     blocks_total: int
@@ -262,8 +261,8 @@ class TimeUse:
 class MemorySite:
     """One memory instruction that a warp issued, with its counts summed over the launch; counts as in DESIGN section 3.
 
-    Where the address was not known `unknown_because` says why, and every count but `executed` is None. `patterns` are
-    the dearest distinct ones, not all where there are many.
+    Where the address was not known `unknown_because` says why, and every count but `executed` is None. `lanes` accessed
+    in all, `certainty_hardware` is of `wavefronts_hardware` and the pipe's totals, `patterns` are the dearest, not all.
     """
 
     offset: str
@@ -282,8 +281,8 @@ class MemorySite:
     wavefronts_hardware: int | None
     certainty: Certainty | None
     unknown_because: str | None
+    lanes: int | None = None
     certainty_hardware: Certainty | None = None
-    """Of `wavefronts_hardware`, and of the site's part in the pipe's totals."""
     patterns: tuple[PatternUse, ...] = ()
 
 
@@ -345,8 +344,8 @@ class FindingReport:
 class KernelAnalysis:
     """All that is known of one launch of one kernel; what is not computed yet is None.
 
-    `instructions` is the whole code. `outputs` has the buffers after the launch, in order of the arguments, where asked
-    for; `bound` is what was executed, and where it lay in memory; `cubin` the machine code that the kernel is from.
+    `instructions` is the whole code, `outputs` the buffers after the launch, in order of the arguments, if asked for;
+    `bound` is what was executed, and where it lay in memory, `cubin` the machine code.
     """
 
     name: str
@@ -367,6 +366,7 @@ class KernelAnalysis:
     limitations: tuple[LimitationReport, ...]
     copies: tuple[BulkCopyUse, ...] = ()
     copy_ring: RingUse | None = None
+    hangs: tuple[HangReport, ...] = ()
     instructions: tuple[InstructionUse, ...] = field(default=(), compare=False, repr=False, metadata=_KEPT_HERE)
     outputs: tuple[Output, ...] | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)
     bound: BoundLaunch | None = field(default=None, compare=False, repr=False, metadata=_KEPT_HERE)

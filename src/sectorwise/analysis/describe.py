@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from sectorwise.analysis.data import (
     Coverage,
@@ -24,7 +24,7 @@ from sectorwise.analysis.describe_pace import (
     describe_traffic,
     describe_waves,
 )
-from sectorwise.analysis.instructions import InstructionUse, Output, PatternUse
+from sectorwise.analysis.instructions import HangReport, InstructionUse, Output, PatternUse
 from sectorwise.binary.ir import Location
 from sectorwise.counting.request import Operation, Space
 from sectorwise.launch.dtypes import ELEMENT_TYPES
@@ -38,22 +38,31 @@ if TYPE_CHECKING:
 
     from sectorwise.binary.ir import Instruction
     from sectorwise.findings import Finding, Picture
-    from sectorwise.machine.execution import Fault, Limitation, Pattern, Site
+    from sectorwise.machine.execution import Fault, Hang, Limitation, Pattern, Site
     from sectorwise.model.kernel_model import KernelModel
 
 FAULT_CODES: Final = {FaultKind.OUT_OF_BOUNDS: "SW901", FaultKind.MISALIGNED: "SW902"}
 """Codes under which wrong accesses are reported."""
+
+HANG_CODE: Final = "SW903"
+
+_SMALL_BYTES: Final = 64 << 20
+_SMALL_INSTRUCTIONS: Final = 1 << 24
 
 _PATTERNS_SHOWN: Final = 4
 """Distinct patterns of a site that documents carry: the dearest, which are the ones that people ask about."""
 
 
 def describe_kernel(
-    model: KernelModel, findings: Sequence[Finding], name_file: Callable[[str], str], *, keep_outputs: bool = False
+    model: KernelModel,
+    findings: Sequence[Finding],
+    name_file: Callable[[str], str],
+    *,
+    keep_outputs: bool | Literal["small"] = False,
 ) -> KernelAnalysis:
     """The entry of one launch; `name_file` gives the name that reports use for a file of the debug information.
 
-    `keep_outputs` copies the final contents of the buffers into it.
+    `keep_outputs` copies the final contents of the buffers into it: of all launches, or of small ones.
     """
     kernel, launch, execution = model.bound.kernel, model.bound.launch, model.execution
     places = _Places(
@@ -85,11 +94,12 @@ def describe_kernel(
         limitations=tuple(_describe_limitation(limitation, places) for limitation in execution.limitations),
         copies=tuple(describe_copies(each, places) for each in execution.bulk),
         copy_ring=describe_ring(model),
+        hangs=tuple(_describe_hang(hang, places) for hang in execution.hangs),
         instructions=tuple(
             InstructionUse(places.offset(each.index), each.text, places.location(each.index), int(issued))
             for each, issued in zip(kernel.instructions, execution.issued, strict=True)
         ),
-        outputs=_read_outputs(model) if keep_outputs else None,
+        outputs=_read_outputs(model) if keep_outputs is True or (keep_outputs and _is_small(model)) else None,
         bound=model.bound,
     )
 
@@ -159,6 +169,7 @@ def _describe_site(site: Site, places: _Places) -> MemorySite:
         certainty=site.certainty if known else None,
         certainty_hardware=site.certainty_hardware if known else None,
         unknown_because=site.unknown_because,
+        lanes=site.lanes if known else None,
         patterns=tuple(_describe_pattern(site, each) for each in site.patterns[:_PATTERNS_SHOWN]) if known else (),
     )
 
@@ -222,6 +233,18 @@ def _describe_finding(finding: Finding, places: _Places) -> FindingReport:
     )
 
 
+def _describe_hang(hang: Hang, places: _Places) -> HangReport:
+    return HangReport(
+        code=HANG_CODE,
+        offset=places.offset(hang.instruction),
+        location=places.location(hang.instruction),
+        waiting=hang.waiting,
+        warps=hang.warps,
+        message=hang.message,
+        is_certain=hang.is_certain,
+    )
+
+
 def _describe_limitation(limitation: Limitation, places: _Places) -> LimitationReport:
     return LimitationReport(
         site=places.sites.get(limitation.instruction),
@@ -230,6 +253,13 @@ def _describe_limitation(limitation: Limitation, places: _Places) -> LimitationR
         location=places.location(limitation.instruction),
         of_values=limitation.of_values,
     )
+
+
+def _is_small(model: KernelModel) -> bool:
+    """Whether what the launch leaves is there, or made in about a second, and small enough to be kept."""
+    held_bytes = sum(allocation.size_bytes for allocation in model.bound.allocations)
+    is_short = model.totals.instructions <= _SMALL_INSTRUCTIONS
+    return model.execution.sampling is None and is_short and held_bytes <= _SMALL_BYTES
 
 
 def _read_outputs(model: KernelModel) -> tuple[Output, ...]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sectorwise.binary.ir import Location
     from sectorwise.findings import Picture
     from sectorwise.machine.copy_forms import CopyOperation, Place, Shape
-    from sectorwise.machine.execution import Certainty
+    from sectorwise.machine.execution import Certainty, Waiting
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +91,19 @@ class Output:
 
     argument: str
     values: npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True, slots=True)
+class HangReport:
+    """Warps that wait for ever: nobody of the launch can go on, and its counts are of what ran until then.
+
+    Not `is_certain`: estimates led there, or blocks that find no room beside might end it.
+    """
+
+    code: str
+    offset: str
+    location: Location | None
+    waiting: Waiting
+    warps: int
+    message: str
+    is_certain: bool

@@ -43,6 +43,7 @@ def _list_locations(kernels: Iterable[KernelAnalysis]) -> Iterator[Location]:
         found = [part.location for part in kernel.sites]
         found += [part.location for part in kernel.copies]
         found += [part.location for part in kernel.faults]
+        found += [part.location for part in kernel.hangs]
         found += [part.location for part in kernel.limitations]
         for location in found:
             if location is not None:

@@ -101,6 +101,7 @@ def compare(
                 kernel=kernel,
                 macros=macros,
                 include_folders=folders,
+                keep_outputs="small",
                 follow_caches=True,
                 progress=progress,
             )

@@ -58,7 +58,8 @@ def run(
         device=device or read_settings(Path.cwd()).device or DEFAULT_DEVICE, config=config, frameworks=named or None
     ) as captured:
         raised = _run_script(script, arguments)
-    write_text(_render(captured, form, output), output)
+    if form != "json" or captured.analysis is not None:
+        write_text(_render(captured, form, output), output)
     if form == "json":
         # The document has what was analysed alone.
         for launch in captured.launches:
@@ -73,6 +74,13 @@ def run(
     if raised is not None:
         click.echo("".join(traceback.format_exception(raised)).rstrip(), err=True)
         raise click.exceptions.Exit(EXIT_SCRIPT_RAISED)
+    if form == "json" and captured.analysis is None:
+        what = "each launch was skipped" if captured.launches else f"it launched nothing by {_list_frameworks(named)}"
+        raise CaptureError(f"{script}: there is nothing to write a document of: {what}")
+
+
+def _list_frameworks(named: tuple[str, ...]) -> str:
+    return ", ".join(named or FRAMEWORKS)
 
 
 def _read_script(script: Path) -> str:
@@ -121,6 +129,6 @@ def _drop_own_frames(error: Exception, script: Path) -> Exception:
 
 
 def _render(captured: Captured, form: str, output: Path | None) -> str:
-    if form == "json":
-        return json.render(captured.analysis) if captured.analysis is not None else "{}\n"
+    if form == "json" and captured.analysis is not None:
+        return json.render(captured.analysis)
     return render_captured(captured, describe_page(sys.stdout) if output is None else Page())

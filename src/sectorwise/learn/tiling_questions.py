@@ -76,7 +76,7 @@ def ask_sixty_percent(random: Random) -> Question:
     return Question(
         "sixty-percent",
         "A kernel reaches 60 % of what it should. Why?",
-        f"{device.sm_count} SMs, {blocks} blocks of equal length, one an SM at a time.",
+        f"{device.name}: {device.sm_count} SMs, {blocks} blocks of equal length, one an SM at a time.",
         (
             Part(
                 "How full is the last wave, in percent?",
@@ -157,7 +157,7 @@ def ask_doubling(random: Random) -> Question:
         ),
         (
             Part(
-                "How many blocks with the doubled slices does the shared memory of an SM hold?",
+                f"How many blocks with the doubled slices does the shared memory of an SM hold? {product.device.name}.",
                 held.limit_shared_max_carveout or 0,
                 f"{2 * small.shared_bytes:,} B each and 1,024 B more, of 233,472 B. Which boundary was the limit? If "
                 "it was the L2, the doubled tile may still win at one block an SM.",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sectorwise.binding import BoundLaunch
     from sectorwise.machine.clusters import Clusters
     from sectorwise.machine.copy_sums import CopyCounter
-    from sectorwise.machine.execution import ExecutionOptions
+    from sectorwise.machine.execution import ExecutionOptions, Waiting
     from sectorwise.machine.program import Program
     from sectorwise.machine.regions import Region
     from sectorwise.machine.registers import Array, Levels
@@ -50,7 +50,8 @@ class Tally(Struct):
     have run, `lengths` [blocks] those of each block's warps (NaN: none yet; None: too many to keep). `bulk` has
     the sums of copies of tiles and whole ranges; `products` maps products of
     warpgroups to all that was uncertain about the way to them. Copies of tiles leave shared memory as it is unless
-    `brings`.
+    `brings`. `hangs` counts warps that wait for ever, by instruction, by what for, and by what may end it after all
+    (empty: nothing).
     """
 
     program: Program
@@ -74,6 +75,7 @@ class Tally(Struct):
     bulk: dict[int, CopyCounter] = field(default_factory=dict)
     brings: bool = True
     products: dict[int, int] = field(default_factory=dict)
+    hangs: dict[tuple[int, Waiting, str], int] = field(default_factory=dict)
 
 
 class Moment(Struct, frozen=True):

@@ -136,6 +136,33 @@ class Fault:
     certainty: Certainty = Certainty.EXACT
 
 
+class Waiting(StrEnum):
+    """What warps wait for that does not come."""
+
+    LOOP = "loop"
+    """Whatever would end a loop in which nothing changes any more."""
+    MBARRIER = "mbarrier"
+    BLOCK_BARRIER = "block_barrier"
+    CLUSTER_BARRIER = "cluster_barrier"
+    LANES = "lanes"
+    """Lanes of their own warp."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hang:
+    """Warps that wait at one instruction when nobody can go on, by all that is known.
+
+    Where it may be what is not known that they wait for there is a `Limitation` instead. Not `is_certain`: estimates
+    led there, or blocks that find no room beside might end it; the message says which.
+    """
+
+    instruction: int
+    waiting: Waiting
+    warps: int
+    message: str
+    is_certain: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Limitation:
     """Something that could not be known: which instruction, and why, in words for the report.
@@ -221,6 +248,8 @@ class Execution:
     """Warp instructions of each block, [blocks]; those of a block that ran stand for blocks that are like it, and NaN
     for blocks that a sample leaves out. None: of a grid too large to keep them."""
     bulk: tuple[BulkCopies, ...] = ()
+    hangs: tuple[Hang, ...] = ()
+    """Where warps wait for ever: counts are of what ran until then."""
 
 
 class Engine(StrEnum):

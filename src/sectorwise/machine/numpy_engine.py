@@ -59,7 +59,8 @@ def execute(
     total = bound.launch.blocks_total
     size = _blocks_in_batch(bound, options)
     stalled: list[Batch] = []
-    room = _batches_at_once(bound, options, size)
+    resident, affordable = _batches_at_once(bound, options, size)
+    room = min(resident, affordable)
     with np.errstate(all="ignore"):
         for first in range(0, total, size):
             batch = open_batch(tally, np.arange(first, min(first + size, total)))
@@ -67,7 +68,7 @@ def execute(
                 stalled.append(batch)
             last = first + size >= total
             if len(stalled) >= room or (last and stalled):
-                _run_stalled(stalled, 0 if last else total - first - size)
+                _run_stalled(stalled, 0 if last else total - first - size, is_full=resident <= affordable)
                 stalled = []
             if progress is not None:
                 progress(min(first + size, total), total)
@@ -131,10 +132,11 @@ def _blocks_in_batch(bound: BoundLaunch, options: ExecutionOptions) -> int:
     return max(together, fits // together * together)
 
 
-def _batches_at_once(bound: BoundLaunch, options: ExecutionOptions, blocks: int) -> int:
-    """So many batches of `blocks` blocks may be begun and not ended: what the device's threads and our memory hold."""
+def _batches_at_once(bound: BoundLaunch, options: ExecutionOptions, blocks: int) -> tuple[int, int]:
+    """How many batches of `blocks` blocks may be begun and not ended, by the device's threads and by our memory."""
     resident = bound.device.sm_count * (require_capability(bound.device).max_threads_per_sm // _threads_of_block(bound))
-    return max(1, min(resident, options.budget_bytes // _bytes_of_block(bound)) // blocks)
+    affordable = options.budget_bytes // _bytes_of_block(bound)
+    return max(1, resident // blocks), max(1, affordable // blocks)
 
 
 def _threads_of_block(bound: BoundLaunch) -> int:
@@ -164,14 +166,17 @@ def run_batch(batch: Batch) -> bool:
         if batch.some_spin:
             return False
         if batch.groups.warp.size:
-            describe_hang(batch, 0)
+            describe_hang(batch)
         if batch.tally.lengths is not None:
             batch.tally.lengths[batch.numbers] = batch.steps.reshape(batch.blocks, -1).sum(axis=1)
         return True
 
 
-def _run_stalled(stalled: list[Batch], not_begun: int) -> None:
-    """Runs batches that wait for each other in turn, until all have ended or none changes anything any more."""
+def _run_stalled(stalled: list[Batch], not_begun: int, *, is_full: bool) -> None:
+    """Runs batches that wait for each other in turn, until all have ended or none changes anything any more.
+
+    `not_begun` blocks are left: the device `is_full`, or our memory is.
+    """
     moved = True
     while moved:
         moved = False
@@ -185,7 +190,7 @@ def _run_stalled(stalled: list[Batch], not_begun: int) -> None:
                 left.append(batch)
         stalled = left
     for batch in stalled:
-        describe_hang(batch, not_begun)
+        describe_hang(batch, not_begun, is_full=is_full)
 
 
 def _run_frame(batch: Batch, frame: Frame) -> None:

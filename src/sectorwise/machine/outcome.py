@@ -10,6 +10,7 @@ import numpy as np
 from sectorwise.machine.copy_counts import list_bulk_copies
 from sectorwise.machine.encounters import explain_encounters
 from sectorwise.machine.execution import Certainty, Execution, Fault, Limitation
+from sectorwise.machine.hangs import list_hangs
 from sectorwise.machine.products import PRODUCTS, list_product_sites
 from sectorwise.machine.reasons import explain_unknown
 from sectorwise.machine.recursion import doubt_recursion
@@ -64,6 +65,7 @@ def make_execution(tally: Tally, blocks: int, sampling: Sampling | None = None) 
         sampling,
         tally.lengths,
         list_bulk_copies(tally, kernel, is_sampled=sampling is not None),
+        list_hangs(tally),
     )
 
 

@@ -53,8 +53,8 @@ def model_kernel(
     """The model of a launch that has been executed.
 
     `traffic` and `time` are None where an address is not known, and without `follow_caches`, which takes about a
-    second. The L2 is empty before the launch, or `warm` from the same launch, or has what launches of a `chain` left:
-    `traffic.left` is the chain with this launch.
+    second; what hangs has no time. The L2 is empty before the launch, or `warm` from the same launch, or has what
+    launches of a `chain` left: `traffic.left` is the chain with this launch.
     """
     launch, needs = bound.launch, bound.kernel.resources
     held = occupancy(
@@ -75,7 +75,8 @@ def model_kernel(
         from sectorwise.model.traffic import estimate_traffic
 
         traffic = estimate_traffic(bound, execution, held, warm=warm, chain=chain)
-        time = None if traffic is None else estimate_time(bound, execution, held, traffic)
+        if traffic is not None and not execution.hangs:
+            time = estimate_time(bound, execution, held, traffic)
         if traffic is not None and time is not None:
             causes = find_causes(bound, execution, held, traffic, time)
     return KernelModel(

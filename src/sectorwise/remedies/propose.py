@@ -35,9 +35,9 @@ _FINDERS: Final = (
 def propose(workshop: Workshop, original: KernelModel, findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """The findings in their order; each remedy was compiled and executed, and changed no bit of any buffer.
 
-    A launch with wrong accesses, or of which not all is known, has none: there is nothing to be equal to.
+    A launch with wrong accesses, that hangs, or of which not all is known, has none: there is nothing to be equal to.
     """
-    if original.execution.faults or original.execution.limitations:
+    if original.execution.faults or original.execution.limitations or original.execution.hangs:
         return tuple(findings)
     found: list[tuple[Remedy, ...]] = [()] * len(findings)
     for find in _FINDERS:

@@ -82,6 +82,8 @@ def prove(workshop: Workshop, change: Change, original: KernelModel) -> Trial | 
         instruction = model.bound.kernel.instructions[fault.instruction]
         line = f" in line {instruction.location.line}" if instruction.location is not None else ""
         return Refusal(change, f"an access of {fault.width_bytes} B{line} would be wrong: {fault.message}")
+    for hang in model.execution.hangs:
+        return Refusal(change, hang.message)
     if model.execution.limitations:
         return Refusal(change, f"not all is known of it: {model.execution.limitations[0].because}")
     different = [name for name, same in _compare(original, model) if not same]

@@ -92,7 +92,7 @@ def _show(analysis: Analysis, kernel: KernelAnalysis, finding: FindingReport) ->
     place = finding.location
     lines = [] if place is None else analysis.source_texts.get(place.file, "").splitlines()
     text = lines[place.line - 1].strip() if place is not None and 0 < place.line <= len(lines) else ""
-    shown = [line.rstrip() for line in write_finding(finding, Page(width=100))]
+    shown = [line.rstrip() for line in write_finding(finding, Page(width=100), is_timed=kernel.time is not None)]
     return [f"{kernel.name}:", *([f"    > {text}"] if text else []), *shown]
 
 

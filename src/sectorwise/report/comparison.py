@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from sectorwise.analysis.causes import Cause
-from sectorwise.analysis.comparison import WRONG_ACCESSES, NumberChange
+from sectorwise.analysis.comparison import HANGS, WRONG_ACCESSES, NumberChange
 from sectorwise.report.concurrency import HELD_UP, write_amount, write_time
 from sectorwise.report.json import to_plain, write_document
 from sectorwise.report.page import Page, Role, clip, fold, paint, tidy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from sectorwise.analysis.comparison import (
         CauseChange,
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     )
     from sectorwise.analysis.data import Device
     from sectorwise.analysis.lines import LineCost
+    from sectorwise.analysis.work import Work
 
 CAUSE_WORDS: Final = {
     Cause.LAUNCH: "starting the launch",
@@ -93,6 +96,8 @@ def _write_kernel(change: KernelChange, page: Page) -> Iterator[str]:
     if wrong := count_wrong(change):
         for line in fold(page, f"  {wrong:,} lanes more have a wrong access: `check` says where; mend them first"):
             yield paint(page, Role.BAD, line)
+    for line in fold(page, f"  {describe_work(change.work)}".rstrip()):
+        yield paint(page, Role.BAD if change.work.agrees is False else Role.QUIET, line)
     yield ""
     yield from _write_causes(change, page)
     yield ""
@@ -104,6 +109,14 @@ def _write_kernel(change: KernelChange, page: Page) -> Iterator[str]:
 def describe_verdict(change: KernelChange) -> str:
     """In a sentence: how much faster or slower, and what held it up and does now."""
     before, after = change.estimate_ns_before, change.estimate_ns_after
+    hung, hangs = find_hangs(change)
+    if hangs != "no":
+        also = ", as it did before" if hung == hangs else ""
+        return f"{'hangs' if hangs == 'yes' else 'may hang'} after{also}: it has no time, and `check` says where"
+    if hung != "no":
+        return (
+            f"ends after, and {'hung' if hung == 'yes' else 'may have hung'} before: there is no time to compare with"
+        )
     if before is None or after is None:
         return "the time of one of them is not known: no shares"
     error = "" if change.error is None else f"; such estimates have a median error of {100 * change.error:.0f} %"
@@ -115,16 +128,49 @@ def describe_verdict(change: KernelChange) -> str:
     return f"as fast as before: {times}{error}"
 
 
+def describe_work(work: Work) -> str:
+    """Whether both launches do the same work, in a sentence; empty where there is nothing to say of it."""
+    stored = work.stored_bytes_before, work.stored_bytes_after
+    said = ""
+    if work.agrees is not True and None not in stored and stored[0] != stored[1]:
+        before, after = (write_amount(each) for each in stored if each is not None)
+        said = f"lanes store {before} before and {after} after"
+        said += ": the same work only if a place is stored to more often" if work.agrees is None else ""
+    if work.outputs is None:
+        return "; ".join(part for part in (said, work.because) if part)
+    different = [each for each in work.outputs if each.differing]
+    if different:
+        first = different[0]
+        more = f" (and of {len(different) - 1} buffers more)" if len(different) > 1 else ""
+        return (
+            f"not the same work: {first.differing:,} of {first.elements:,} elements of {first.argument} differ{more}, "
+            f"the first at {first.first}: {first.before} before, {first.after} after{said and f'; {said}'}"
+        )
+    rounded = sum(each.rounded for each in work.outputs)
+    how = f"but for rounding in {rounded:,} elements" if rounded else "bit for bit"
+    return f"both leave the same in all buffers, {how}"
+
+
 def count_wrong(change: KernelChange) -> int:
     """Lanes that access what they must not, after and not before: no such launch is an improvement."""
     found = (each for each in change.numbers if each.name == WRONG_ACCESSES)
     return max(0, sum(int((each.after or 0) - (each.before or 0)) for each in found))
 
 
+def find_hangs(change: KernelChange) -> tuple[str, str]:
+    """Whether the launch hangs, before and after: `no`, `may` or `yes`."""
+    for word in change.words:
+        if word.name == HANGS:
+            return word.before or "no", word.after or "no"
+    return "no", "no"
+
+
 def judge(change: KernelChange) -> Role:
     """How the change of time is meant."""
     before, after = change.estimate_ns_before, change.estimate_ns_after
-    if count_wrong(change):
+    if find_hangs(change)[1] != "no":
+        return Role.BAD
+    if count_wrong(change) or change.work.agrees is False:
         return Role.QUIET
     if before is None or after is None:
         return Role.UNKNOWN
@@ -137,16 +183,36 @@ def _write_causes(change: KernelChange, page: Page) -> Iterator[str]:
     shares = shows_shares(change)
     heading = f"    {'':<34}{'before':>10}{'after':>10}{'change':>11}{'share':>8}"
     yield paint(page, Role.QUIET, heading if shares else heading.removesuffix("share").rstrip())
-    for cause in change.causes:
+    for cause, parts in gather_causes(change.causes):
         if cause.ns_before is None or cause.ns_after is None or max(cause.ns_before, cause.ns_after) >= _WHOLE:
             yield _write_cause(cause, page, shares=shares)
+            for part in parts:
+                yield paint(page, Role.QUIET, _list_times(f"  {name_cause(part)}", part))
     if not shares and any(cause.share is not None for cause in change.causes):
         yield "    they work against each other: shares of so small a change would say nothing"
 
 
+def gather_causes(causes: Iterable[CauseChange]) -> Iterator[tuple[CauseChange, tuple[CauseChange, ...]]]:
+    """Each cause once, in their order, with its parts where other things hold it up before and after."""
+    for _, group in groupby(causes, key=lambda each: each.cause):
+        parts = tuple(group)
+        if len(parts) == 1:
+            yield parts[0], ()
+            continue
+        shares = [part.share for part in parts if part.share is not None]
+        whole = replace(
+            parts[0],
+            held_up_by=None,
+            ns_before=sum(part.ns_before or 0.0 for part in parts),
+            ns_after=sum(part.ns_after or 0.0 for part in parts),
+            share=sum(shares) if shares else None,
+        )
+        yield whole, parts
+
+
 def shows_shares(change: KernelChange) -> bool:
     """Whether shares of the change say something: not where causes all but cancel each other."""
-    shares = [cause.share for cause in change.causes if cause.share is not None]
+    shares = [cause.share for cause, _ in gather_causes(change.causes) if cause.share is not None]
     return bool(shares) and max(abs(share) for share in shares) <= _OPPOSED
 
 
@@ -159,11 +225,12 @@ def name_cause(cause: CauseChange) -> str:
 
 def _write_cause(cause: CauseChange, page: Page, *, shares: bool) -> str:
     share = f"{100 * cause.share:.0f} %" if shares and cause.share and abs(cause.share) >= _SMALL else ""
-    line = (
-        f"    {name_cause(cause):<34}{write_ns(cause.ns_before):>10}{write_ns(cause.ns_after):>10}"
-        f"{write_ns_change(cause.ns_before, cause.ns_after):>11}{share:>8}"
-    )
+    line = f"{_list_times(name_cause(cause), cause)}{write_ns_change(cause.ns_before, cause.ns_after):>11}{share:>8}"
     return paint(page, _color(cause.ns_before, cause.ns_after), line.rstrip())
+
+
+def _list_times(name: str, cause: CauseChange) -> str:
+    return f"    {name:<34}{write_ns(cause.ns_before):>10}{write_ns(cause.ns_after):>10}"
 
 
 def _color(before: float | None, after: float | None) -> Role:

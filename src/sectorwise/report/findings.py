@@ -19,8 +19,11 @@ _ROLES: Final = {Severity.ERROR: Role.WRONG, Severity.WARNING: Role.BAD, Severit
 _INDENT: Final = 6
 
 
-def write_findings(findings: Sequence[FindingReport], page: Page) -> Iterator[str]:
-    """The findings in their order, the dearest first; wrong accesses have their own section of the report."""
+def write_findings(findings: Sequence[FindingReport], page: Page, *, is_timed: bool = False) -> Iterator[str]:
+    """The findings in their order, the dearest first; what is wrong has its own section of the report.
+
+    `is_timed` as of `write_finding`.
+    """
     shown = [finding for finding in findings if finding.severity is not Severity.ERROR]
     if not findings:
         yield paint(page, Role.QUIET, "  findings: none")
@@ -30,14 +33,17 @@ def write_findings(findings: Sequence[FindingReport], page: Page) -> Iterator[st
     yield paint(page, Role.TITLE, "  findings, the dearest first")
     told: set[Remedy] = set()
     for finding in shown:
-        yield from write_finding(finding, page, told)
+        yield from write_finding(finding, page, told, is_timed=is_timed)
         told.update(finding.remedies)
 
 
-def write_finding(finding: FindingReport, page: Page, told: Collection[Remedy] = ()) -> Iterator[str]:
+def write_finding(
+    finding: FindingReport, page: Page, told: Collection[Remedy] = (), *, is_timed: bool = False
+) -> Iterator[str]:
     """What is wrong and where, the number behind it, one warp of it, what to do, and proven remedies.
 
-    Of a remedy that was `told` already, for another finding that it helps as well, only the title stands here.
+    Of a remedy that was `told` already, for another finding that it helps as well, only the title stands here. Where
+    the launch `is_timed` costs are what it would take less, else what the excess takes by itself, hidden or not.
     """
     place = "" if finding.location is None else f"  {finding.location.file}:{finding.location.line}"
     role = _ROLES[finding.severity]
@@ -45,7 +51,7 @@ def write_finding(finding: FindingReport, page: Page, told: Collection[Remedy] =
     yield tidy(page, "    ") + paint(page, role, f"{finding.code} {finding.rule}{mark}") + tidy(page, place)
     yield from wrap(page, finding.message, _INDENT)
     if finding.evidence is not None:
-        yield from _write_evidence(finding.evidence, finding.cost_ns, page)
+        yield from _write_evidence(finding.evidence, _write_cost(finding.cost_ns, is_timed=is_timed), page)
     yield from wrap(page, f"help: {finding.advice}; `sectorwise explain {finding.code}`", _INDENT)
     for remedy in finding.remedies:
         if remedy in told:
@@ -54,9 +60,16 @@ def write_finding(finding: FindingReport, page: Page, told: Collection[Remedy] =
             yield from _write_remedy(remedy, page)
 
 
-def _write_evidence(evidence: Evidence, cost_ns: float | None, page: Page) -> Iterator[str]:
+def _write_cost(cost_ns: float | None, *, is_timed: bool) -> str:
+    if not cost_ns:
+        return ""
+    if is_timed:
+        return f"; without it the launch takes about {write_time(cost_ns)} less"
+    return f"; the difference alone takes about {write_time(cost_ns)}, unless other work hides it"
+
+
+def _write_evidence(evidence: Evidence, cost: str, page: Page) -> Iterator[str]:
     ideal = "" if evidence.ideal is None else f", ideal {evidence.ideal:,.10g}"
-    cost = "" if not cost_ns else f"; the difference takes about {write_time(cost_ns)}"
     yield from wrap(page, f"{evidence.quantity}: {evidence.real:,.10g}{ideal}{cost}", _INDENT)
     if evidence.picture is not None:
         yield from (" " * (_INDENT + 2) + line for line in draw_picture(evidence.picture, page))

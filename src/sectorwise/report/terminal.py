@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from sectorwise.analysis.instructions import BulkCopyUse
 from sectorwise.device import load_device
+from sectorwise.findings import Severity
 from sectorwise.report.concurrency import write_concurrency
 from sectorwise.report.configs import write_configs
 from sectorwise.report.copies import write_copies
@@ -21,7 +22,7 @@ from sectorwise.report.totals import write_totals
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sectorwise.analysis.data import Analysis, KernelAnalysis, LimitationReport, MemorySite
+    from sectorwise.analysis.data import Analysis, FaultReport, KernelAnalysis, LimitationReport, MemorySite
     from sectorwise.analysis.verification import KernelComparison
     from sectorwise.binary.ir import Location
     from sectorwise.machine.execution import Sampling
@@ -73,9 +74,9 @@ def _write_kernel(analysis: Analysis, kernel: KernelAnalysis, page: Page) -> Ite
     else:
         yield "  no warp issued a memory instruction"
     yield ""
-    yield from write_findings(kernel.findings, page)
-    yield from _write_limitations(kernel.limitations, page)
     yield from _write_faults(kernel, page)
+    yield from write_findings(kernel.findings, page, is_timed=kernel.time is not None)
+    yield from _write_limitations(kernel.limitations, page)
 
 
 def name_launch(kernel: KernelAnalysis | KernelComparison) -> str:
@@ -193,16 +194,34 @@ def _write_limitations(limitations: tuple[LimitationReport, ...], page: Page) ->
 
 
 def _write_faults(kernel: KernelAnalysis, page: Page) -> Iterator[str]:
-    if kernel.faults:
+    if kernel.faults or kernel.hangs:
         yield paint(page, Role.WRONG, "  wrong")
+    alike: dict[tuple[str, str, int, Location | str], list[FaultReport]] = {}
     for fault in kernel.faults:
         access = "access" if fault.site is None else name_operation(kernel.sites[fault.site])
-        what = f"{fault.code} {fault.kind.replace('_', ' ')}: {_name_place(fault.location, fault.offset)}"
-        yield from wrap(page, what, 4)
-        at = "" if fault.address in fault.message else f" at {fault.address}"
-        yield from wrap(page, f"{access} of {fault.width_bytes} bytes{at}: {fault.message}", 6)
-        first = "" if fault.occurrences == 1 else f"; {fault.occurrences:,} lanes in all"
-        yield from wrap(page, f"first in block {fault.block}, warp {fault.warp}, lane {fault.lane}{first}", 6)
+        place = fault.location or fault.offset
+        alike.setdefault((access, fault.code, fault.width_bytes, place), []).append(fault)
+    for (access, *_), faults in alike.items():
+        yield from _write_fault(access, faults, page)
+    for hang in kernel.hangs:
+        yield from wrap(page, f"{hang.code} endless wait: {_name_place(hang.location, hang.offset)}", 4)
+        yield from wrap(page, f"{hang.message}; counts are of what ran until then", 6)
+    errors = [finding for finding in kernel.findings if finding.severity is Severity.ERROR]
+    for code, advice in dict.fromkeys((finding.code, finding.advice) for finding in errors):
+        yield from wrap(page, f"help: {advice}; `sectorwise explain {code}`", 4)
+
+
+def _write_fault(access: str, faults: list[FaultReport], page: Page) -> Iterator[str]:
+    """Wrong accesses of one kind by one line, by the first of them: a loop that was unrolled has many."""
+    fault, lanes = faults[0], sum(each.occurrences for each in faults)
+    yield from wrap(
+        page, f"{fault.code} {fault.kind.replace('_', ' ')}: {_name_place(fault.location, fault.offset)}", 4
+    )
+    at = "" if fault.address in fault.message else f" at {fault.address}"
+    yield from wrap(page, f"{access} of {fault.width_bytes} bytes{at}: {fault.message}", 6)
+    more = "" if lanes == 1 else f"; {lanes:,} lanes in all"
+    more += "" if len(faults) == 1 else f", by {len(faults)} instructions"
+    yield from wrap(page, f"first in block {fault.block}, warp {fault.warp}, lane {fault.lane}{more}", 6)
 
 
 def _name_place(location: Location | None, offset: str) -> str:

@@ -8,6 +8,7 @@ from sectorwise.findings import Severity
 from sectorwise.rules import (
     async_copy_conflicts,
     broken_vectors,
+    endless_wait,
     half_used_fetches,
     idle_multiprocessors,
     indexed_local_arrays,
@@ -80,6 +81,7 @@ RULES: Final = (
     Rule("SW502", "small-tiles", _NOTE, small_tiles.check, small_tiles.__doc__),
     Rule("SW901", "out-of-bounds-access", _ERROR, out_of_bounds.check, out_of_bounds.__doc__),
     Rule("SW902", "misaligned-vector", _ERROR, misaligned_vectors.check, misaligned_vectors.__doc__),
+    Rule("SW903", "endless-wait", _ERROR, endless_wait.check, endless_wait.__doc__),
 )
 """Every rule, in the order of the codes."""
 

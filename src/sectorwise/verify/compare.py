@@ -146,7 +146,7 @@ def _certainty_of_total(kernel: KernelAnalysis, counter: Counter) -> Certainty |
     certainties = [_certainty_of(site, counter) for site in relevant]
     if counter.reach is Reach.BULK:
         certainties += [copies.certainty for copies in kernel.copies]
-    if any(not limitation.of_values for limitation in kernel.limitations):
+    if kernel.hangs or any(not limitation.of_values for limitation in kernel.limitations):
         return None
     if counter.name == "instructions" and _waits_for_barriers(kernel):
         certainties.append(Certainty.SCHEDULE_DEPENDENT)

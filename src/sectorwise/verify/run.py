@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from sectorwise.analysis.outputs import compare_buffer, doubt_outputs
 from sectorwise.analysis.verification import VERIFICATION_SCHEMA, Verification
 from sectorwise.errors import CountersForbiddenError, DeviceRunError, ProfilerError, ReportError
 from sectorwise.launch.addresses import find_buffers
 from sectorwise.launch.dtypes import ELEMENT_TYPES
-from sectorwise.machine.execution import Certainty
 from sectorwise.verify.compare import compare_launch
 from sectorwise.verify.devices import choose_device, warn_of_architecture
 from sectorwise.verify.driver import describe_gpu, open_driver
-from sectorwise.verify.outputs import compare_buffer
 from sectorwise.verify.pairing import check_build, pair_launches
 from sectorwise.verify.plan import RESULT_FILE, name_output, write_plan
 from sectorwise.verify.profiler import find_profiler, profile
@@ -99,7 +98,7 @@ def verify_here(
     the profiler's report stays; `outputs` compares the final buffers, too. `analyse` has to keep them.
 
     Raises:
-        DeviceRunError: there is no GPU, or a launch failed on it.
+        DeviceRunError: there is no GPU, a launch failed on it, or would hang.
         ProfilerError: Nsight Compute is missing, too old, or failed.
         SectorwiseError: as `analyse` does.
     """
@@ -108,6 +107,7 @@ def verify_here(
     identifier, notes = choose_device(gpu.name, gpu.compute_capability, device)
     analysis = analyse(identifier)
     notes += warn_of_architecture(gpu.compute_capability, list_kinds(analysis))
+    _refuse_hangs(analysis)
     counted = _count(analysis, profiler, keep_report, outputs=outputs)
     kernels = []
     for number, kernel in enumerate(analysis.kernels):
@@ -208,15 +208,13 @@ def _read_result(folder: Path) -> dict[str, Any]:
     return result
 
 
-def doubt_outputs(kernel: KernelAnalysis) -> str | None:
-    """Why what the launch was executed to leave in memory need not be what a GPU leaves; None where it has to be."""
-    if kernel.limitations:
-        return "buffers are not compared, since not all is known of this launch"
-    if kernel.coverage.certainty is Certainty.SAMPLED:
-        return "buffers are not compared, since a sample of the blocks was executed"
-    if any(site.certainty is Certainty.SCHEDULE_DEPENDENT for site in kernel.sites):
-        return "buffers are not compared, since what the launch leaves in them depends on the order in which warps run"
-    return None
+def _refuse_hangs(analysis: Analysis) -> None:
+    """Raise before the GPU is given what it would not give back."""
+    for kernel in analysis.kernels:
+        for hang in kernel.hangs:
+            if hang.is_certain:
+                place = hang.offset if hang.location is None else f"{hang.location.file}:{hang.location.line}"
+                raise DeviceRunError(f"{kernel.name} is not launched on the GPU: {place}: {hang.message}")
 
 
 def _compare_outputs(kernel: KernelAnalysis, folder: Path, number: int) -> tuple[BufferComparison, ...]:

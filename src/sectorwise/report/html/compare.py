@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.report.comparison import (
     describe_verdict,
+    describe_work,
+    gather_causes,
     has_changed,
     is_changed,
     judge,
@@ -51,9 +53,10 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Cause:
-    """A part of the time, with the length of its bar in percent of the longest."""
+    """A part of the time, with the length of its bar in percent of the longest; `parts` say what held it up in turn."""
 
     name: str
+    parts: str
     before: str
     after: str
     change: float
@@ -89,6 +92,8 @@ class _View:
 
     title: str
     verdict: str
+    work: str
+    is_other_work: bool
     tone: str
     has_shares: bool
     causes: tuple[_Cause, ...]
@@ -124,6 +129,8 @@ def _view(change: KernelChange) -> _View:
     return _View(
         title=name_change(name_side(change.before), name_side(change.after)).replace("->", "→"),
         verdict=describe_verdict(change),
+        work=describe_work(change.work),
+        is_other_work=change.work.agrees is False,
         tone=_name_tone(judge(change)),
         has_shares=shows_shares(change),
         causes=tuple(_list_causes(change)),
@@ -138,15 +145,16 @@ def _name_tone(role: Role) -> str:
 
 
 def _list_causes(change: KernelChange) -> Iterator[_Cause]:
-    causes, shares = change.causes, shows_shares(change)
-    sizes = {id(each): (each.ns_after or 0.0) - (each.ns_before or 0.0) for each in causes}
+    shares, gathered = shows_shares(change), tuple(gather_causes(change.causes))
+    sizes = {id(each): (each.ns_after or 0.0) - (each.ns_before or 0.0) for each, _ in gathered}
     longest = max((abs(size) for size in sizes.values()), default=0.0) or 1.0
-    for each in causes:
+    for each, parts in gathered:
         known = each.ns_before is not None and each.ns_after is not None
         if known and max(each.ns_before or 0.0, each.ns_after or 0.0) < _LEAST_NS:
             continue
         yield _Cause(
             name=name_cause(each),
+            parts=", then ".join(name_cause(part) for part in parts),
             before=write_ns(each.ns_before),
             after=write_ns(each.ns_after),
             change=sizes[id(each)] if known and abs(sizes[id(each)]) >= _LEAST_NS else 0.0,

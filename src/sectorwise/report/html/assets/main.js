@@ -187,6 +187,8 @@ function choose(kernel, scroll) {
   const site = state.site === null ? null : kernel.list[state.site];
   const line = state.line === null ? null : kernel.lines.get(state.line);
   byId("look").replaceChildren(...drawInspector(kernel, data, { line, site, pattern: state.pattern }, act));
+  const chip = byId("look").querySelector('.chips button[aria-pressed="true"]');
+  if (chip) chip.parentNode.scrollTop = chip.offsetTop - chip.parentNode.offsetTop - chip.offsetHeight;
   for (const row of byId("lines").querySelectorAll("tr.here")) row.classList.remove("here");
   const row = state.view === "sass" ? site && byId("lines").querySelector(`tr[data-site="${site.number}"]`) : [...byId("lines").querySelectorAll("tr.hot")].find((each) => each.dataset.key === state.line);
   if (row) {

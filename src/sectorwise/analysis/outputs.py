@@ -1,4 +1,4 @@
-"""Turns the bytes that a launch left in a buffer, executed here and on a GPU, into what differs between them."""
+"""Turns the bytes that launches left in buffers, executed here or on a GPU, into what differs between them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ import numpy as np
 
 from sectorwise.analysis.verification import BufferComparison
 from sectorwise.launch.dtypes import ELEMENT_TYPES
+from sectorwise.machine.execution import Certainty
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from sectorwise.analysis.data import KernelAnalysis
 
     Values = npt.NDArray[np.generic]
     Floats = npt.NDArray[np.float64]
@@ -18,6 +21,19 @@ if TYPE_CHECKING:
 TOLERANCES: Final = {"f64": 2.0**-44, "f32": 2.0**-18, "f16": 2.0**-8, "bf16": 2.0**-5}
 """What floats may differ by, of the greater value or of the buffer's root mean square: a few hundred times what one
 operation rounds off, since approximations (MUFU), tensor cores and the order of sums add up."""
+
+
+def doubt_outputs(kernel: KernelAnalysis) -> str | None:
+    """Why what the launch was executed to leave in memory need not be what a GPU leaves; None where it has to be."""
+    if kernel.hangs:
+        return "buffers are not compared, since the launch may hang"
+    if kernel.limitations:
+        return "buffers are not compared, since not all is known of this launch"
+    if kernel.coverage.certainty is Certainty.SAMPLED:
+        return "buffers are not compared, since a sample of the blocks was executed"
+    if any(site.certainty is Certainty.SCHEDULE_DEPENDENT for site in kernel.sites):
+        return "buffers are not compared, since what the launch leaves in them depends on the order in which warps run"
+    return None
 
 
 def compare_buffer(argument: str, dtype: str, executed: Values, on_device: Values) -> BufferComparison:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sectorwise.verify.outputs import TOLERANCES, compare_buffer
+from sectorwise.analysis.outputs import TOLERANCES, compare_buffer
 
 BITS = {"f64": 52, "f32": 23, "f16": 10, "bf16": 7}
 
