@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import sectorwise as sw
+from sectorwise.advise.crossovers import Axis, find_crossovers
 from sectorwise.advise.gemv import advise_gemv as compare_mappings
 from sectorwise.advise.records import advise_records, parse_record
 from sectorwise.advise.transpose import advise_transpose as compare_transposes
@@ -311,6 +312,22 @@ def test_the_order_reverses_where_it_is_said_to(shape: tuple[int, int], layout: 
             assert there.winner.name == each.winner
             assert min(same, default=np.inf) / there.winner.cost.time_ns == pytest.approx(each.times)
         assert " ".join(str(each).split()) in " ".join(str(found).split())
+
+
+def test_what_is_below_the_least_that_is_tried_is_not_looked_for_downwards() -> None:
+    """Eight rows of W: rows are tried in 32s, so nothing is said of fewer."""
+    found = compare_mappings(8, 4096).crossovers
+    assert not [each for each in found if each.quantity == "N" and not each.rises]
+    axis = Axis("N", 8, 32, 32, 4096)
+    asked: list[int] = []
+
+    def judge(value: int) -> dict[str, tuple[str, float]]:
+        asked.append(value)
+        return {"same": ("same", 1.0)}
+
+    (holds,) = find_crossovers(axis, "same", judge, 1.05)
+    assert (holds.rises, holds.value, holds.winner) == (True, 512, None)
+    assert min(asked) > 8
 
 
 def test_few_rows_split_k_over_blocks() -> None:

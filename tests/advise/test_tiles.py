@@ -258,6 +258,13 @@ def test_clusters_read_what_they_share_once() -> None:
     assert pair.time_ns < 0.85 * alone.time_ns
 
 
+def test_clusters_are_explained_by_their_size() -> None:
+    four = str(judge_tile(4096, 4096, 4096, (128, 128, 64, 3), cluster=4))
+    assert "c4: clusters of 4 blocks, one below the other" in four
+    assert "c2:" not in four
+    assert "c2: clusters of two blocks" in str(judge_tile(4096, 4096, 4096, (128, 128, 64, 3), cluster=2))
+
+
 def test_the_planner_takes_clusters_where_the_device_has_them() -> None:
     plan = plan_tiles(4096, 4096, 4096, device="h100-sxm")
     assert plan.winner.name == "128x256x64x3 c2"
@@ -311,6 +318,10 @@ def test_tiles_with_clusters_take_about_the_time_that_was_measured() -> None:
         (lambda: judge_tile(4096, 4096, 4096, (128, 128, 64, 3), cluster=3), "32 rows of tiles must be whole clusters"),
         (lambda: judge_tile(4096, 4096, 4096, (128, 128, 64, 3), cluster=16), "at most 8 blocks"),
         (lambda: judge_tile(4096, 4096, 4096, (128, 128, 64, 3), cluster=0), "cluster is 0"),
+        (
+            lambda: judge_tile(4096, 4096, 4096, (128, 128, 64, 3), thread=(8, 8)),
+            "thread is 8x8, the tile of a lane: fp16 on h200-sxm is multiplied by tensor cores",
+        ),
         (lambda: judge_tile(4096, 4096, 4096, (128, 64, 16, 1), "fp32", cluster=2), "fp32 on H200"),
         (lambda: plan_tiles(0, 8, 8), "M is 0"),
         (lambda: plan_tiles(64, 64, 64, "fp8", device="a100"), "has no peak rate for 'fp8'"),

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+from sectorwise.analysis.instructions import HangReport
+from sectorwise.machine.execution import Waiting
 from tests.browser.pages import analyze_family, write_page
 from tests.comparison.kernels import analyze_example
 from tests.measured.rows import list_families
@@ -223,6 +225,14 @@ def test_a_line_of_many_instructions_leaves_their_numbers_in_sight(page: Page, f
     top = page.locator("#look").bounding_box()
     assert top is not None
     assert table["y"] + table["height"] - top["y"] <= 450
+
+
+def test_what_hangs_has_no_time(page: Page, folder: Path) -> None:
+    hang = HangReport(
+        "SW903", "0x0100", None, Waiting.LOOP, 4, "4 warps repeat a loop: the launch hangs", is_certain=True
+    )
+    page.goto(write_page(folder, "hang", make_analysis(replace(make_kernel(), hangs=(hang,)))))
+    assert "The launch hangs, or may hang: counts are of what ran until then" in page.locator("main").inner_text()
 
 
 def test_bulk_copies_are_chosen_as_accesses_are(page: Page, folder: Path) -> None:

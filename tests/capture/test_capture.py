@@ -100,6 +100,13 @@ def test_json_of_a_script_whose_launch_cannot_be_analysed(tmp_path: Path, capsys
     assert said.err.endswith("there is nothing to write a document of: each launch was skipped\n")
 
 
+def test_options_that_went_to_the_script_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["run", str(_write(tmp_path, "print('done')\n")), "--format", "json", "--seed", "1"])
+    said = capsys.readouterr()
+    assert said.out.startswith("done\ncaptured: 0 launches, 0 analysed, none run\n")
+    assert said.err == "--format went to the script: options of `run` come before it\n"
+
+
 def test_json_of_a_script_that_launches_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "captured.json"
     with pytest.raises(SystemExit) as stopped:

@@ -74,7 +74,8 @@ def test_sizes_can_be_written_with_a_unit(capsys: pytest.CaptureFixture[str], wr
             ("kernel.cu", "--min-blocks", "two", "--threads", 32),
             "--min-blocks: 'two' is no list of numbers such as 1,2,4",
         ),
-        (("kernel.cu", "--maxrregcount", "32"), "give --threads, or a --launch to execute"),
+        (("kernel.cu", "--maxrregcount", "32"), "kernel.cu"),
+        (("kernel.cu", "--maxrregcount", "32", "--shared", "1K"), "--shared goes with --threads"),
     ],
 )
 def test_bad_input(capsys: pytest.CaptureFixture[str], arguments: tuple[object, ...], said: str) -> None:
@@ -96,6 +97,26 @@ def test_register_limits_are_recompiled_and_counted(tmp_path: Path, capsys: pyte
     assert [trial["limit"] for trial in document["trials"]] == [None]
     assert document["trials"][0]["totals"] is None
     assert document["trials"][0]["occupancy"]["limiter"] == "warps"
+
+
+def test_launches_in_comments_are_executed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "twice.cu"
+    path.write_text(KERNEL)
+    outcome = run(capsys, "occupancy", path, "--maxrregcount", "32")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "give --threads, or a --launch to execute" in outcome.err
+    comment = "// sectorwise: launch {0}<<<2, 64>>>(f32[64])\n"
+    path.write_text(comment.format("twice") + KERNEL)
+    document = json.loads(run(capsys, "occupancy", path, "--maxrregcount", "32", "--format", "json").out)
+    assert [trial["totals"]["global_load_requests"] for trial in document["trials"]] == [4, 4]
+    both = comment.format("twice") + comment.format("thrice") + KERNEL + KERNEL.replace("twice", "thrice")
+    path.write_text(both)
+    outcome = run(capsys, "occupancy", path, "--maxrregcount", "32")
+    assert outcome.code == 2
+    assert "names 2 launches: choose a kernel with one launch by --kernel, or give a --launch:" in outcome.err
+    assert "\n  thrice<<<2, 64>>>(f32[64])" in outcome.err
+    outcome = run(capsys, "occupancy", path, "--maxrregcount", "32", "--kernel", "thrice")
+    assert outcome.out.startswith("thrice, 64 threads a block, on H200")
 
 
 def test_launch_bounds_are_a_line_each_and_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

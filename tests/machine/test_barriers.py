@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sectorwise.machine.execution import Waiting
 from tests.machine.launching import find_line, run
 
 SOURCE = r"""
@@ -83,9 +84,10 @@ def test_halves_of_a_block_wait_apart() -> None:
 
 def test_barrier_that_is_never_complete_is_said() -> None:
     done = run(SOURCE, "hang<<<2, 64>>>(i32[64])")
-    (limitation,) = done.execution.limitations
-    location = done.bound.kernel.instructions[limitation.instruction].location
+    (hang,) = done.execution.hangs
+    location = done.bound.kernel.instructions[hang.instruction].location
     assert location is not None
     assert location.line == find_line(SOURCE, "// half of the block never comes")
-    assert "2 warps wait here" in limitation.because
+    assert "2 warps wait here" in hang.message
+    assert (hang.waiting, hang.is_certain, done.execution.limitations) == (Waiting.BLOCK_BARRIER, True, ())
     assert done.output(0).tolist() == [0] * 32 + [1] * 32

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from sectorwise.machine.execution import Waiting
 from tests.machine.launching import Run, run, run_assembly
 from tests.machine.native.agreement import list_differences
 
@@ -189,9 +190,13 @@ def test_a_convergence_barrier_holds_nobody_when_all_of_the_warp_waits() -> None
 def test_lanes_that_never_come_are_said() -> None:
     done = run_assembly(WAITS.format(prologue=PROLOGUE, waits="BAR.SYNC 0x0"), "k<<<1, 32>>>(i32[32])")
     assert not done.output(0).any()
-    assert [limitation.instruction for limitation in done.execution.limitations] == [10, 13]
-    assert "the block's barrier" in done.execution.limitations[0].because
-    assert "lanes that never come" in done.execution.limitations[1].because
+    assert [(hang.instruction, hang.waiting) for hang in done.execution.hangs] == [
+        (10, Waiting.BLOCK_BARRIER),
+        (13, Waiting.LANES),
+    ]
+    assert all(hang.is_certain for hang in done.execution.hangs)
+    assert "the block's barrier" in done.execution.hangs[0].message
+    assert "lanes that never come" in done.execution.hangs[1].message
 
 
 REDUCTION = r"""

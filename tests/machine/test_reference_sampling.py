@@ -1,4 +1,4 @@
-"""Launches that machine code does not run: samples of their blocks against all of them."""
+"""Samples of blocks in the reference engine against all of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sectorwise.binding import BoundLaunch
 
 SOURCE = r"""
-// Each block waits at an mbarrier for its own threads: machine code does not follow these.
+// Each block waits at an mbarrier for its own threads.
 extern "C" __global__ void gated(float* out, const float* in, int n, int rounds) {
   __shared__ unsigned long long gate;
   unsigned at = (unsigned)__cvta_generic_to_shared(&gate);

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
+from sectorwise.binding import bind
 from sectorwise.counting.request import Operation
 from sectorwise.errors import StepLimitError
+from sectorwise.launch.notation import parse_launch
 from sectorwise.machine.execution import Certainty, ExecutionOptions, Hang, Waiting
-from sectorwise.machine.numpy_engine import LANES_IN_BATCH
+from sectorwise.machine.numpy_engine import LANES_IN_BATCH, execute
 from tests.machine.launching import Run, find_line, run
 
 SOURCE = r"""
@@ -204,8 +207,39 @@ def test_blocks_that_do_not_fit_on_the_device_together_hang() -> None:
     # An H200 holds 264 blocks of 1024 threads.
     line = find_line(SOURCE, "// for all blocks")
     (spins,) = [hang for hang in done.execution.hangs if _line_of(done, hang) == line]
-    assert spins.message.endswith("hangs unless one of the last 44 blocks, which do not fit beside, ends it")
-    assert (spins.waiting, spins.warps, spins.is_certain) == (Waiting.LOOP, 256, False)
+    assert spins.message.endswith("hangs unless one of the last 36 blocks, which do not fit beside, ends it")
+    assert (spins.waiting, spins.warps, spins.is_certain) == (Waiting.LOOP, 264, False)
+
+
+@pytest.mark.parametrize(
+    ("block", "resident"),
+    [
+        # Of 228 KiB an SM holds 4 blocks with 50 KiB and the driver's KiB each, 2 with 100 KiB.
+        ((96, 50 << 10), 4 * 132),
+        ((32, 100 << 10), 2 * 132),
+    ],
+)
+def test_as_many_blocks_meet_as_the_device_holds(block: tuple[int, int], resident: int) -> None:
+    threads, shared = block
+    for blocks, hangs in ((resident, False), (resident + 1, True)):
+        launch = f"grid_wide<<<{blocks}, {threads}, {shared}>>>(u32[1], i32[{blocks}], i32[{blocks}])"
+        done = run(SOURCE, launch, _FEW)
+        assert done.execution.limitations == ()
+        assert bool(done.execution.hangs) == hangs
+        assert not any(hang.is_certain for hang in done.execution.hangs)
+        if not hangs:
+            np.testing.assert_array_equal(done.output(2), np.roll(np.arange(blocks) + 1, -1))
+
+
+def test_registers_limit_how_many_blocks_meet() -> None:
+    """255 registers in each of 256 threads: one block an SM."""
+    bound = run(SOURCE, "grid_wide<<<2, 256>>>(u32[1], i32[2], i32[2])", _FEW).bound
+    needs = replace(bound.kernel.resources, registers_per_thread=255)
+    kernel = replace(bound.kernel, resources=needs)
+    for blocks, hangs in ((132, False), (133, True)):
+        launch = parse_launch(f"grid_wide<<<{blocks}, 256>>>(u32[1], i32[{blocks}], i32[{blocks}])")
+        execution = execute(bind(kernel, launch, bound.device), _FEW)
+        assert bool(execution.hangs) == hangs
 
 
 def test_blocks_for_which_memory_is_lacking_here_may_end_a_wait() -> None:

@@ -94,7 +94,8 @@ def _narrow(axis: Axis, kind: str, judge: Judge, equal: float, found: tuple[int,
 
 def _step(axis: Axis, value: int, *, rises: bool) -> int:
     further = value * _STEP if rises else max(axis.unit, value // _STEP // axis.unit * axis.unit)
-    return min(further, axis.most) if rises else max(further, axis.least)
+    # What lies outside of the bounds already does not come nearer to them.
+    return max(value, min(further, axis.most)) if rises else min(value, max(further, axis.least))
 
 
 def _compare(times: Mapping[str, tuple[str, float]], kind: str) -> tuple[str | None, float]:

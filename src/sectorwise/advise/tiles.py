@@ -91,8 +91,11 @@ class TilePlan:
             lines.append(f"  {level.level}: {level.intensity:.4g} operations a byte, {ridge}")
         lines += [f"  {each.name} loses: {reason}" for each, reason in self.larger]
         lines += [self._write_untiled(each) for each in self.untiled]
-        if any(each.tile.cluster > 1 for each in self.candidates[:_SHOWN]):
-            lines.append("  c2: clusters of two blocks, one below the other, that fetch B together (multicast)")
+        for blocks in sorted({each.tile.cluster for each in self.candidates[:_SHOWN]} - {1}):
+            size = "two" if blocks == 2 else str(blocks)
+            lines.append(
+                f"  c{blocks}: clusters of {size} blocks, one below the other, that fetch B together (multicast)"
+            )
         if any(each.tile.streams for each in self.candidates[:_SHOWN]):
             lines.append("  sk: stream-K, as many blocks as fit at once, each an equal part of all slices")
         if len(self.candidates) > 1:
@@ -161,6 +164,11 @@ def judge_tile(  # noqa: PLR0913 - the options of the command
     _require_fit(product, sizes, find_excess(product, sizes))
     if cluster < 1:
         raise ArgumentError(f"cluster is {cluster}; it must be at least 1")
+    if thread is not None and product.uses_tensor_cores:
+        raise ArgumentError(
+            f"thread is {thread[0]}x{thread[1]}, the tile of a lane: {product.dtype.name} on {product.device.id} is "
+            "multiplied by tensor cores, whose tile is that of a warp"
+        )
     tile = replace(make_tile(product, sizes, warp=warp, thread=thread), cluster=cluster)
     _require_clusters(product, tile)
     cost = judge(product, tile)

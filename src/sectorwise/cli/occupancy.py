@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,11 +13,15 @@ from sectorwise.cli import options
 from sectorwise.cli.output import describe_page, write_text
 from sectorwise.cli.sizes import parse_size
 from sectorwise.device import load_device
-from sectorwise.errors import ArgumentError
+from sectorwise.errors import ArgumentError, LaunchError
+from sectorwise.launch.formatting import format_launch
 from sectorwise.model.occupancy import check_grid
 from sectorwise.model.occupancy import occupancy as find_occupancy
 from sectorwise.model.waves import count_waves
 from sectorwise.report import occupancy as report
+
+if TYPE_CHECKING:
+    from sectorwise.launch.config import LaunchConfig
 
 
 def parse_numbers(text: str | None, option: str = "--maxrregcount", example: str = "32,48,64") -> tuple[int, ...]:
@@ -48,7 +53,7 @@ def parse_numbers(text: str | None, option: str = "--maxrregcount", example: str
     metavar="N,N,...",
     help="Recompile SOURCE with __launch_bounds__(threads of the block, N).",
 )
-@click.option("--launch", metavar="TEXT", help="With SOURCE: execute this launch and count.")
+@click.option("--launch", metavar="TEXT", help="With SOURCE: execute this launch and count.  [default: its comment's]")
 @click.option("--kernel", metavar="NAME", help="With SOURCE: the kernel, if there are several.")
 @options.define
 @options.form(["terminal", "json"])
@@ -74,9 +79,9 @@ def occupancy(
     """Show how many blocks an SM holds, what limits them, and what would change it.
 
     Give --threads and --registers; or a SOURCE (.cu) with --maxrregcount or --min-blocks, to see registers, spills and
-    occupancy under each limit, and with --launch the counts.
+    occupancy under each limit, with the counts of a --launch, or of the launch in the source's comments.
     """
-    _refuse_unused(source, launch)
+    _refuse_unused(source, threads, launch)
     page = describe_page(sys.stdout)
     if source is not None:
         asked = (None, *parse_numbers(limits)), parse_numbers(min_blocks, "--min-blocks", "1,2,4")
@@ -99,7 +104,23 @@ def occupancy(
     write_text(text, output)
 
 
-def _refuse_unused(source: Path | None, launch: str | None) -> None:
+def _find_commented(source: Path, kernel: str | None) -> LaunchConfig:
+    """The one launch that the comments of a source name, of this kernel if it is given."""
+    from sectorwise.analyze import gather_launches
+
+    try:
+        found = gather_launches(source, None, kernel)
+    except LaunchError as error:
+        raise click.UsageError(f"with a source file, give --threads, or a --launch to execute: {error}") from None
+    if len(found) > 1:
+        raise click.UsageError(
+            f"{source} names {len(found)} launches: choose a kernel with one launch by --kernel, or give a --launch:"
+            + "".join(f"\n  {format_launch(each)}" for each in found)
+        )
+    return found[0]
+
+
+def _refuse_unused(source: Path | None, threads: int | None, launch: str | None) -> None:
     """Options that this form of the command would leave unread."""
     if source is None:
         _refuse("limits", "min_blocks", "launch", "kernel", "macros", why="needs a SOURCE")
@@ -107,6 +128,8 @@ def _refuse_unused(source: Path | None, launch: str | None) -> None:
     _refuse("registers", "barriers", "cluster", "blocks", "carveout", why="is not for a SOURCE")
     if launch is not None:
         _refuse("threads", "shared", "kernel", why="is not for a --launch, which says so")
+    elif threads is None:
+        _refuse("shared", why="goes with --threads: a launch says so itself")
 
 
 def _refuse(*names: str, why: str) -> None:
@@ -131,10 +154,9 @@ def _try_limits(
     from sectorwise.sweep.registers import try_register_limits, try_register_limits_of_block
 
     limits, min_blocks = asked
-    if launch is None and threads is None:
-        raise click.UsageError("with a source file, give --threads, or a --launch to execute")
-    if launch is not None:
-        trials = try_register_limits(source, limits, launch, min_blocks=min_blocks, device=device, macros=macros)
+    config = _find_commented(source, kernel) if launch is None and threads is None else launch
+    if config is not None:
+        trials = try_register_limits(source, limits, config, min_blocks=min_blocks, device=device, macros=macros)
     else:
         trials = try_register_limits_of_block(
             source,

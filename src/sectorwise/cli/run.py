@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from sectorwise.analysis.captured import Captured
 
 EXIT_SCRIPT_RAISED: Final = 1
+_OPTIONS: Final = frozenset(("--device", "--config", "--format", "-o", "--output"))
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -58,6 +59,9 @@ def run(
         device=device or read_settings(Path.cwd()).device or DEFAULT_DEVICE, config=config, frameworks=named or None
     ) as captured:
         raised = _run_script(script, arguments)
+    mine = [each for each in arguments if each.partition("=")[0] in _OPTIONS]
+    if mine and not captured.launches:
+        click.echo(f"{' '.join(mine)} went to the script: options of `run` come before it", err=True)
     if form != "json" or captured.analysis is not None:
         write_text(_render(captured, form, output), output)
     if form == "json":

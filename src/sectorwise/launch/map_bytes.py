@@ -56,6 +56,11 @@ class TensorMap:
         return self.swizzle_bytes or self.row_bytes
 
     @property
+    def landing_bytes(self) -> int:
+        """Bytes of shared memory from the first of a tile to behind its last row."""
+        return math.prod(self.extents[1:]) * self.pitch_bytes
+
+    @property
     def tile_bytes(self) -> int:
         """Bytes of a tile: what a barrier is told of when it has come."""
         return math.prod(self.extents) * self.width_bytes

@@ -22,10 +22,8 @@ from sectorwise.machine.bulk_rows import (
     barrier_words,
     complete,
     doubt_places,
-    following,
     judge_copied,
     leave_sums_unknown,
-    name_places,
     note_doubt,
     release,
     row_places,
@@ -38,6 +36,7 @@ from sectorwise.machine.copy_sums import Moved, add_moved, note_landings
 from sectorwise.machine.lanes import unpack
 from sectorwise.machine.mbarriers import change_words, find_words_at
 from sectorwise.machine.memory import WINDOW_BYTES, Request, resolve
+from sectorwise.machine.named_registers import following, name_places
 from sectorwise.machine.program import register_slot
 from sectorwise.machine.storage import read_words, stain_words, write_words
 from sectorwise.machine.taint import UNKNOWN
@@ -49,13 +48,14 @@ if TYPE_CHECKING:
     from sectorwise.binary.ir import Instruction
     from sectorwise.machine.batch import Batch
     from sectorwise.machine.frame import Frame
+    from sectorwise.machine.memory import BatchMemory
     from sectorwise.machine.registers import Window
 
     Masks = npt.NDArray[np.uint32]
     Lanes = npt.NDArray[np.bool_]
     Longs = npt.NDArray[np.int64]
 
-_SIZE_UNITS = 0xFFFF
+SIZE_UNITS = 0xFFFF
 """Sizes are given in units of 16 bytes, the mask of blocks above them; so are copies aligned."""
 
 
@@ -102,7 +102,7 @@ def run_bulk_copy(batch: Batch, frame: Frame, window: Window, instruction: Instr
         return behind
     note_doubt(batch, instruction, doubt)
     packed = row_words(frame, window, size)
-    sizes = (packed & _SIZE_UNITS) * UNIT_BYTES
+    sizes = (packed & SIZE_UNITS) * UNIT_BYTES
     target, source = (row_places(frame, window, way, place) for way, place in zip(ways, places, strict=True))
     barrier: Longs | None = row_words(frame, window, following(places[0])) if ways[0] == "S" else None
     note_doubts(batch, frame, instruction, doubt)
@@ -164,12 +164,9 @@ def _count(
     rows = np.flatnonzero(issuing).tolist()
     for row in rows:
         reached = 1 if targets is None else int(targets[row])
-        size, at = int(sizes[row]), (int(there[row]) % LINE_BYTES, int(here[row]) % LINE_BYTES)
-        sectors = _count_range(*at, size, spread) if "G" in ways else 0
-        ideal = -(-size // SECTOR_BYTES) if "G" in ways else 0
-        add_moved(
-            counter, Moved(1, reached, size, 0, reached * sectors, reached * ideal, sectors, reached * size, size)
-        )
+        size, places = int(sizes[row]), (int(there[row]), int(here[row]))
+        moved = measure_range(*places, size, reached, spread=spread) if "G" in ways else _within(size, reached)
+        add_moved(counter, moved)
     if ranges.barrier is not None:
         for size in np.unique(sizes[rows]).tolist():
             those = sizes[rows] == size
@@ -180,6 +177,17 @@ def _count(
     if batch.tally.options.observers and "G" in ways:
         units = [int(there[row]) + np.arange(0, int(sizes[row]), UNIT_BYTES) for row in rows]
         tell_sectors(batch, frame, instruction, rows, units)
+
+
+def measure_range(there: int, here: int, size: int, targets: int, *, spread: bool = False) -> Moved:
+    """What a range from `there` in global memory moves to or from `here` in the shared window of each target."""
+    sectors, ideal = _count_range(there % LINE_BYTES, here % LINE_BYTES, size, spread), -(-size // SECTOR_BYTES)
+    return Moved(1, targets, size, 0, targets * sectors, targets * ideal, sectors, targets * size, size)
+
+
+def _within(size: int, targets: int) -> Moved:
+    """What a range moves that goes from shared memory to shared memory."""
+    return Moved(1, targets, size, 0, 0, 0, 0, targets * size, size)
 
 
 @lru_cache(4096)
@@ -205,7 +213,7 @@ def _prefetch(batch: Batch, frame: Frame, window: Window, instruction: Instructi
         note_unknown(batch, instruction, because)
         return
     note_doubts(batch, frame, instruction, doubt)
-    sizes = (row_words(frame, window, size) & _SIZE_UNITS) * UNIT_BYTES
+    sizes = (row_words(frame, window, size) & SIZE_UNITS) * UNIT_BYTES
     source = row_places(frame, window, "G", places[0])
     counter, rows = find_copy_counter(batch.tally, instruction), np.flatnonzero(issuing).tolist()
     for row in rows:
@@ -231,6 +239,9 @@ def _copy(batch: Batch, frame: Frame, instruction: Instruction, ranges: _Ranges,
     """From source to target, 16 bytes a lane at a time."""
     ways, target, source, sizes = ranges.ways, ranges.target, ranges.source, ranges.sizes
     spaces = tuple(Space.SHARED if way == "S" else Space.GLOBAL for way in ways)
+    sums = instruction.opcode != "UBLKRED" or can_reduce(instruction, find_kind(instruction))
+    if not batch.tally.brings and sums and _is_sound(batch, ranges, issuing):
+        return
     lane = np.arange(32) * UNIT_BYTES
     for start in range(0, int(np.where(issuing, sizes, 0).max(initial=0)), 32 * UNIT_BYTES):
         active = issuing[:, None] & (start + lane < sizes[:, None])
@@ -247,3 +258,20 @@ def _copy(batch: Batch, frame: Frame, instruction: Instruction, ranges: _Ranges,
             stain_words(written, UNIT_BYTES, active, frame.warps, UNKNOWN)
         else:
             write_words(written, UNIT_BYTES, words, active, frame.warps, judged)
+
+
+def _is_sound(batch: Batch, ranges: _Ranges, issuing: Lanes) -> bool:
+    """Whether copies of these ranges can do nothing wrong."""
+    if "G" not in ranges.ways or batch.memory.peer_origins is not None:
+        return False
+    here, there = (ranges.target, ranges.source) if ranges.ways[0] == "S" else (ranges.source, ranges.target)
+    copied = zip(there[issuing].tolist(), here[issuing].tolist(), ranges.sizes[issuing].tolist(), strict=True)
+    return all(lies_well(batch.memory, *each) for each in copied)
+
+
+def lies_well(memory: BatchMemory, there: int, here: int, size: int) -> bool:
+    """Whether bytes from `there` on lie in one buffer, from `here` on in shared memory, and both begin with units."""
+    buffers = memory.global_memory.allocations
+    inside = any(each.base <= there and there + size <= each.base + each.size_bytes for each in buffers)
+    whole = there % UNIT_BYTES == 0 and here % UNIT_BYTES == 0
+    return inside and whole and 0 <= here <= memory.bound.shared_bytes - size

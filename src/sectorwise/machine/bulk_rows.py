@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sectorwise.binary.ir import Address, Register
 from sectorwise.machine.arrivals import Arrivals, bytes_under_way
 from sectorwise.machine.doubts import way_of
 from sectorwise.machine.frame import of_group
 from sectorwise.machine.lanes import first_lane
 from sectorwise.machine.mbarriers import change_words, find_words, find_words_at
+from sectorwise.machine.named_registers import following
 from sectorwise.machine.program import register_slot
 from sectorwise.machine.taint import INEXACT, UNKNOWN, collect, join, level_of
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from sectorwise.binary.ir import Instruction
+    from sectorwise.binary.ir import Instruction, Register
     from sectorwise.machine.batch import Batch
     from sectorwise.machine.frame import Frame
     from sectorwise.machine.registers import Window
@@ -35,17 +35,6 @@ if TYPE_CHECKING:
 _CREDIT = 1
 RANKS = 16
 """Blocks that a cluster has at most."""
-
-
-def name_places(instruction: Instruction) -> tuple[Register, ...]:
-    """The registers that name target and source."""
-    named = [operand.base or operand.uniform for operand in instruction.operands if isinstance(operand, Address)]
-    return tuple(register for register in named if register is not None)
-
-
-def following(register: Register) -> Register:
-    """The register behind a target in shared memory: its mbarrier."""
-    return Register(register.index + 1, register.uniform)
 
 
 def row_words(frame: Frame, window: Window, register: Register, step: int = 0) -> Longs:

@@ -13,6 +13,7 @@ from sectorwise.machine.convergence import State
 from sectorwise.machine.frame import of_group
 from sectorwise.machine.lanes import pack, unpack
 from sectorwise.machine.memory import Request, resolve
+from sectorwise.machine.named_registers import last_register
 from sectorwise.machine.program import predicate_slot, register_slot
 from sectorwise.machine.taint import ORDERED, UNKNOWN, collect, join, level_of
 from sectorwise.machine.unknown import mark_results_unknown
@@ -127,11 +128,6 @@ def note_words(batch: Batch, before: npt.NDArray[np.uint64], after: npt.NDArray[
         batch.memory.watched = False
 
 
-def _last_register(instruction: Instruction) -> Register:
-    none = Register(ZERO_REGISTER)
-    return next((operand for operand in reversed(instruction.operands) if isinstance(operand, Register)), none)
-
-
 def _read(frame: Frame, window: Window, register: Register, step: int = 0) -> npt.NDArray[np.int64]:
     """A register's word, `[rows, 32]`."""
     if register.index == ZERO_REGISTER:
@@ -144,7 +140,7 @@ def _read(frame: Frame, window: Window, register: Register, step: int = 0) -> np
 
 def _exchange(batch: Batch, frame: Frame, window: Window, instruction: Instruction, cells: Longs, valid: Lanes) -> None:
     """SYNCS.EXCH.64 D, [A], S: how a barrier begins."""
-    source = _last_register(instruction)
+    source = last_register(instruction)
     value = _read(frame, window, source).astype(np.uint64) | _read(frame, window, source, 1).astype(
         np.uint64
     ) << np.uint64(32)
@@ -159,7 +155,7 @@ def _exchange(batch: Batch, frame: Frame, window: Window, instruction: Instructi
 
 def _arrive(batch: Batch, frame: Frame, window: Window, instruction: Instruction, cells: Longs, valid: Lanes) -> None:
     form = next((_FORMS[name] for name in instruction.modifiers if name in _FORMS), _ARRIVE_AND_EXPECT)
-    number = _read(frame, window, _last_register(instruction))
+    number = _read(frame, window, last_register(instruction))
     number = np.where(number >= 1 << 31, number - (1 << 32), number)[valid]
     arrivals, transactions = (fixed + times * number for fixed, times in form)
     leaving = arrivals if instruction.has("OPTOUT") else np.zeros_like(number)
@@ -212,7 +208,7 @@ def _check_phase(
     """
     behind = instruction.index + 1
     words = batch.memory.shared.octets.view(np.uint64)[np.where(valid, cells, 0)]
-    parity = _read(frame, window, _last_register(instruction)) >> 31
+    parity = _read(frame, window, last_register(instruction)) >> 31
     ended = ((words >> np.uint64(63)).astype(np.int64) != parity) & valid
     waits = np.zeros(frame.warps, np.bool_)
     if instruction.has("TRYWAIT"):
@@ -231,6 +227,7 @@ def _check_phase(
     # They issue again when they are woken: that is counted then.
     batch.tally.issued[instruction.index] -= int(parked.sum())
     batch.tally.lanes[instruction.index] -= int(np.bitwise_count(groups.mask[frame.chosen[parked]]).sum())
+    batch.steps[groups.warp[frame.chosen[parked]]] -= 1
     if not batch.some_spin:
         batch.some_spin, batch.spun_at = True, batch.memory.changes
     batch.memory.watched = True

@@ -22,6 +22,7 @@ from sectorwise.machine.native.layout import LANES
 from sectorwise.machine.native.origins import find_reach, reach_spaces
 from sectorwise.machine.native.plan import (
     Plan,
+    attach_asides,
     build_code,
     check_stop,
     count_blocks,
@@ -36,11 +37,13 @@ from sectorwise.machine.native.relevance import find_relevant
 from sectorwise.machine.native.sampling import make_runner
 from sectorwise.machine.native.session import open_session
 from sectorwise.machine.native.suitability import find_doubts, find_met_doubts, find_racing
+from sectorwise.machine.native.translate import is_skipped
 from sectorwise.machine.native.unsupported import StrayedError, UnsupportedError
 from sectorwise.machine.outcome import make_execution
-from sectorwise.machine.program import decode
+from sectorwise.machine.program import ASYNCHRONOUS, decode
 from sectorwise.machine.sampling import sample_blocks
 from sectorwise.machine.taint import KNOWN
+from sectorwise.machine.unknown import say_unknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -91,14 +94,16 @@ def execute_native(
     program = decode(bound.kernel)
     flow = find_flow(program)
     for reach, doubts, relevant in _list_reaches(flow, bound):
-        if doubts and not assumes:
+        calls = any(step.instruction.opcode in ASYNCHRONOUS for step in flow.steps())
+        if doubts and (calls or not assumes):
             text = flow.step_at(min(doubts)).instruction.text
             raise UnsupportedError(f"{text} may depend on a value that is inexact, or on an order")
         with contextlib.suppress(StrayedError):
-            execution = _run(bound, options, Plan(program, flow, host, relevant, reach, doubts, assumes), progress)
-            if all(step.instruction.index in relevant for step in flow.steps() if writes_buffers(step)):
+            plan = Plan(program, flow, host, relevant, reach, doubts, assumes, calls)
+            execution = _run(bound, options, plan, progress)
+            if not calls and all(step.instruction.index in relevant for step in flow.steps() if writes_buffers(step)):
                 return execution
-            everything = Plan(program, flow, host, None, reach, assumes=True)
+            everything = Plan(program, flow, host, None, reach, assumes=True, calls=calls)
             return dataclasses.replace(execution, read_buffer=_read_later(bound, options, everything))
     raise UnsupportedError("an address reaches what it was thought not to reach")
 
@@ -136,7 +141,11 @@ def _read_later(bound: BoundLaunch, options: ExecutionOptions, plan: Plan) -> Ca
 def _run(
     bound: BoundLaunch, options: ExecutionOptions, plan: Plan, progress: Callable[[int, int], None] | None
 ) -> Execution:
+    if plan.calls and plan.relevant is None:
+        raise UnsupportedError("what whole ranges are copied is followed in the reference engine alone")
     racing = find_racing(plan.flow, plan.reach, plan.relevant)
+    if racing and plan.calls:
+        raise UnsupportedError("values that depend on the order of warps, which wait for mbarriers")
     if racing:
         several = bound.launch.threads_per_block > LANES
         flow = split_at_accesses(plan.flow) if several else plan.flow
@@ -157,6 +166,9 @@ def _run(
     if undefined and not plan.assumes:
         text = plan.flow.step_at(min(undefined)).instruction.text
         raise UnsupportedError(f"{text} may depend on what CUDA leaves undefined")
+    for step in plan.flow.steps():
+        if tally.issued[step.instruction.index] and is_skipped(step, plan.relevant):
+            say_unknown(tally, step, step.unknown_because)
     for index, counter in tally.counters.items():
         counter.executed = int(tally.issued[index])
         counter.doubts |= plan.doubts.get(index, KNOWN) | undefined.get(index, KNOWN)
@@ -173,9 +185,10 @@ def _run_classes(
     translation, library = build_code(tally, plan, alike)
     counters, limit = open_counters(plan, translation), tally.options.step_limit
     session = open_session(bound, translation, library, open_buffers(tally, plan), counters, limit, plan.reach)
+    attach_asides(session, bound, plan, translation)
     classes = run_examples(session, bound, translation, alike, progress, tally.lengths)
     check_stop(tally, session, classes.stop)
-    enter_counted(tally, translation, Counted(counters, classes.issued))
+    enter_counted(tally, translation, Counted(counters, classes.issued, classes.copies))
     return classes.left
 
 

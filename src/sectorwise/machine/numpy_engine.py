@@ -57,21 +57,25 @@ def execute(
     """
     tally = open_tally(bound, options)
     total = bound.launch.blocks_total
-    size = _blocks_in_batch(bound, options)
+    size, together = _blocks_in_batch(bound, options), count_inseparable(bound)
     stalled: list[Batch] = []
-    resident, affordable = _batches_at_once(bound, options, size)
-    room = min(resident, affordable)
+    resident, affordable = _blocks_at_once(bound, options)
+    room = max(together, min(resident, affordable))
+    begun = waiting = 0
     with np.errstate(all="ignore"):
-        for first in range(0, total, size):
-            batch = open_batch(tally, np.arange(first, min(first + size, total)))
+        while begun < total:
+            # Beside blocks that wait only as many begin as find room.
+            blocks = min(size, max(together, (room - waiting) // together * together), total - begun)
+            batch = open_batch(tally, np.arange(begun, begun + blocks))
+            begun += blocks
             if not run_batch(batch):
                 stalled.append(batch)
-            last = first + size >= total
-            if len(stalled) >= room or (last and stalled):
-                _run_stalled(stalled, 0 if last else total - first - size, is_full=resident <= affordable)
-                stalled = []
+                waiting += blocks
+            if stalled and (waiting + together > room or begun == total):
+                _run_stalled(stalled, total - begun, is_full=resident <= affordable)
+                stalled, waiting = [], 0
             if progress is not None:
-                progress(min(first + size, total), total)
+                progress(begun, total)
     spread_doubts(tally)
     return make_execution(tally, total)
 
@@ -132,11 +136,19 @@ def _blocks_in_batch(bound: BoundLaunch, options: ExecutionOptions) -> int:
     return max(together, fits // together * together)
 
 
-def _batches_at_once(bound: BoundLaunch, options: ExecutionOptions, blocks: int) -> tuple[int, int]:
-    """How many batches of `blocks` blocks may be begun and not ended, by the device's threads and by our memory."""
-    resident = bound.device.sm_count * (require_capability(bound.device).max_threads_per_sm // _threads_of_block(bound))
-    affordable = options.budget_bytes // _bytes_of_block(bound)
-    return max(1, resident // blocks), max(1, affordable // blocks)
+def _blocks_at_once(bound: BoundLaunch, options: ExecutionOptions) -> tuple[int, int]:
+    """How many blocks may be begun and not ended, by what the device's SMs hold at most, and by our memory.
+
+    An SM may hold fewer, since registers and shared memory are given out in units.
+    """
+    capability, threads = require_capability(bound.device), _threads_of_block(bound)
+    fits = (
+        capability.max_blocks_per_sm,
+        capability.max_threads_per_sm // threads,
+        capability.regs_per_sm // (threads * max(1, bound.kernel.resources.registers_per_thread)),
+        capability.carveouts_bytes[-1] // max(1, bound.shared_bytes),
+    )
+    return bound.device.sm_count * max(1, min(fits)), options.budget_bytes // _bytes_of_block(bound)
 
 
 def _threads_of_block(bound: BoundLaunch) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from sectorwise.binary.ir import Register
-from sectorwise.counting.pieces import UNIT_BYTES
+from sectorwise.counting.pieces import LINE_BYTES, UNIT_BYTES
 from sectorwise.counting.request import Space
 from sectorwise.launch.map_bytes import MAP_BYTES, decode_map
 from sectorwise.machine.bulk_rows import (
@@ -20,10 +20,8 @@ from sectorwise.machine.bulk_rows import (
     complete,
     doubt_places,
     doubt_registers,
-    following,
     judge_copied,
     leave_sums_unknown,
-    name_places,
     note_doubt,
     release,
     row_places,
@@ -33,6 +31,7 @@ from sectorwise.machine.bulk_sums import can_reduce, reduce_words
 from sectorwise.machine.copy_counts import find_copy_counter, note_doubts, note_unknown, tell_sectors
 from sectorwise.machine.copy_sums import add_moved, note_landings
 from sectorwise.machine.memory import WINDOW_BYTES, Request, resolve
+from sectorwise.machine.named_registers import FIRST_CORNER, count_axes, following, name_places
 from sectorwise.machine.storage import empty_shadow, read_words, stain_words, write_words
 from sectorwise.machine.taint import UNKNOWN
 from sectorwise.machine.tile_pieces import list_units, measure_tile
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from sectorwise.launch.map_bytes import TensorMap
     from sectorwise.machine.batch import Batch
     from sectorwise.machine.frame import Frame
+    from sectorwise.machine.memory import BatchMemory
     from sectorwise.machine.registers import Window
 
     Masks = npt.NDArray[np.uint32]
@@ -55,8 +55,6 @@ if TYPE_CHECKING:
 _MODIFIERS = frozenset(
     {"1D", "2D", "3D", "4D", "5D", "MULTICAST", "ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "L2"}
 )
-_FIRST_CORNER = {"UTMALDG": 2, "UTMAPF": 0}
-"""Registers before those of a tile's corner: 1 where that is a place in shared memory alone."""
 
 
 class _Tiles(Struct, frozen=True):
@@ -110,15 +108,20 @@ def _load_all(batch: Batch, frame: Frame, window: Window, instruction: Instructi
             complete(batch, frame, instruction, issuing, told, sizes)
 
 
+def is_followed(instruction: Instruction) -> bool:
+    """Whether the form of a copy is one that is known."""
+    return _MODIFIERS.issuperset(instruction.modifiers)
+
+
 def _find_tiles(
     batch: Batch, frame: Frame, window: Window, instruction: Instruction, taken: Masks
 ) -> list[_Tiles] | None:
     """The tiles by map; None where a register, the map or its layout is not known."""
     places = name_places(instruction)
-    axes = next((int(name[0]) for name in instruction.modifiers if name.endswith("D") and name[:-1].isdigit()), 0)
-    if len(places) < 2 or not axes or not _MODIFIERS.issuperset(instruction.modifiers):
+    axes = count_axes(instruction)
+    if len(places) < 2 or not axes or not is_followed(instruction):
         return None
-    first = _FIRST_CORNER.get(instruction.opcode, 1)
+    first = FIRST_CORNER.get(instruction.opcode, 1)
     named = [Register(places[0].index + step, places[0].uniform) for step in range(first + axes)]
     named += [places[1], following(places[1])]
     doubt = doubt_registers(window, named)
@@ -164,14 +167,17 @@ def _read_maps(
 def _load(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles, places: Longs, issuing: Lanes) -> None:
     """Global memory into shared: zeros, or NaN, for what lies outside of the tensor."""
     tensor = tiles.tensor
+    if not batch.tally.brings and _is_sound(batch, tiles, places, issuing):
+        return
     for unit, offsets, addresses, inside, within in _walk(tiles):
         active = issuing[:, None] & inside
         given = Request(instruction, Space.SHARED, frame.rows, frame.warps, active)
         written = resolve(batch.memory, tensor.swizzle(places[:, None] + offsets), unit, given)
+        given = Request(instruction, Space.GLOBAL, frame.rows, frame.warps, active & within)
+        read = resolve(batch.memory, addresses, unit, given)
         if not batch.tally.brings:
             continue
-        given = Request(instruction, Space.GLOBAL, frame.rows, frame.warps, active & within)
-        words, taint = read_words(resolve(batch.memory, addresses, unit, given), unit, frame.warps)
+        words, taint = read_words(read, unit, frame.warps)
         outside = np.uint32(tensor.fill_word)
         words = [
             np.where(within, word, outside if unit >= 4 else outside & np.uint32((1 << 8 * unit) - 1)) for word in words
@@ -179,11 +185,31 @@ def _load(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles, p
         write_words(written, unit, words, active, frame.warps, judge_copied(batch, frame, taint, tiles.doubt))
 
 
+def _is_sound(batch: Batch, tiles: _Tiles, places: Longs, issuing: Lanes) -> bool:
+    """Whether copies of these tiles can do nothing wrong."""
+    if batch.memory.peer_origins is not None:
+        return False
+    tiles_at = zip(places[issuing].tolist(), tiles.corners[issuing, 0].tolist(), strict=True)
+    return all(lies_well(batch.memory, tiles.tensor, place, column) for place, column in tiles_at)
+
+
+def lies_well(memory: BatchMemory, tensor: TensorMap, place: int, column: int) -> bool:
+    """Whether a tile at a column lies in the block's own shared memory from `place` on, and begins with units."""
+    size = -(-tensor.landing_bytes // LINE_BYTES) * LINE_BYTES
+    whole = all(each % UNIT_BYTES == 0 for each in (place, column * tensor.width_bytes, tensor.address))
+    whole = whole and all(each % UNIT_BYTES == 0 for each in tensor.strides_bytes)
+    return whole and 0 <= place <= memory.bound.shared_bytes - size
+
+
 def _store(batch: Batch, frame: Frame, instruction: Instruction, tiles: _Tiles) -> None:
     """Shared memory into global, but for what lies outside of the tensor; what sums leave there is unknown."""
     # A store may not begin before the tensor: an H200 stops with an illegal instruction. It goes to no address here.
     _count(batch, frame, instruction, tiles, np.ones(frame.warps, np.int64))
-    below = (tiles.corners < 0).any(axis=1, keepdims=True)
+    sums = instruction.opcode != "UTMAREDG" or can_reduce(instruction, tiles.tensor.kind)
+    below = np.array((tiles.corners < 0).any(axis=1))[:, None]
+    sound = sums and not (below[:, 0] & tiles.issuing).any() and _is_sound(batch, tiles, tiles.places, tiles.issuing)
+    if sound and not batch.tally.brings:
+        return
     for unit, offsets, addresses, inside, within in _walk(tiles, whole_units=True):
         active = tiles.issuing[:, None] & inside & (within | below)
         given = Request(instruction, Space.SHARED, frame.rows, frame.warps, active)
@@ -219,7 +245,7 @@ def _count(
         add_moved(counter, measure_tile(tiles.tensor, corner, place, int(targets[row]), loads=loads, spread=spread))
     note_doubts(batch, frame, instruction, tiles.doubt)
     if barrier is not None:
-        size_bytes = math.prod(tiles.tensor.extents[1:]) * tiles.tensor.pitch_bytes
+        size_bytes = tiles.tensor.landing_bytes
         starts, told = (np.unique(each[issuing] % WINDOW_BYTES).tolist() for each in (tiles.places, barrier))
         note_landings(counter, starts, size_bytes, told)
     if batch.tally.options.observers:

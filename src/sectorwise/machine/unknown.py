@@ -35,12 +35,17 @@ def mark_results_unknown(
     tally: Tally, window: Window, step: Step, mask: npt.NDArray[np.bool_] | None, because: str
 ) -> None:
     """Marks all that an instruction would have written in the lanes of `mask` as unknown, and says why."""
+    say_unknown(tally, step, because)
+    for slot in destinations(step.instruction):
+        window.write_taint(slot_number(slot), UNKNOWN_LEVEL, mask)
+        if window.rows is not None:
+            window.written.add(slot_number(slot))
+
+
+def say_unknown(tally: Tally, step: Step, because: str) -> None:
+    """Says why what an instruction writes is not known."""
     index = step.instruction.index
     tally.origins.setdefault(index, because)
     if step.access is None:
         # Memory instructions become sites of unknown address, which say why by themselves.
         tally.limitations.setdefault((index, f"{because}: its results are taken as unknown"), None)
-    for slot in destinations(step.instruction):
-        window.write_taint(slot_number(slot), UNKNOWN_LEVEL, mask)
-        if window.rows is not None:
-            window.written.add(slot_number(slot))

@@ -36,6 +36,7 @@ def _write_summary(captured: Captured, page: Page) -> Iterator[str]:
         counts = captured.passed_over.most_common()
         names = ", ".join(f"{name.removeprefix('aten::')} {count}" for name, count in counts)
         yield from fold(page, f"  {total:,} operations are PyTorch's own, ran on the CPU and are not analysed: {names}")
-    yield "replaced meanwhile"
+    if captured.replaced:
+        yield "replaced meanwhile"
     for name in captured.replaced:
         yield from fold(page, f"  {name}")

@@ -141,9 +141,10 @@ def describe_work(work: Work) -> str:
     different = [each for each in work.outputs if each.differing]
     if different:
         first = different[0]
+        what = "bytes" if first.dtype == "u8" else "elements"
         more = f" (and of {len(different) - 1} buffers more)" if len(different) > 1 else ""
         return (
-            f"not the same work: {first.differing:,} of {first.elements:,} elements of {first.argument} differ{more}, "
+            f"not the same work: {first.differing:,} of {first.elements:,} {what} of {first.argument} differ{more}, "
             f"the first at {first.first}: {first.before} before, {first.after} after{said and f'; {said}'}"
         )
     rounded = sum(each.rounded for each in work.outputs)

@@ -52,7 +52,7 @@ def _compare_counts(bound: BoundLaunch, expected: Execution, got: Execution) -> 
             found.append("blocks are not as long as the instructions that were issued")
     if not np.array_equal(np.asarray(expected.lengths), np.asarray(got.lengths)):
         found.append("blocks are of other lengths")
-    for name in ("faults", "limitations", "blocks_executed"):
+    for name in ("faults", "limitations", "hangs", "blocks_executed", "bulk"):
         if getattr(expected, name) != getattr(got, name):
             found.append(f"{name}: {getattr(got, name)} instead of {getattr(expected, name)}")
     return found

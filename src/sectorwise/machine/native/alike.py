@@ -12,11 +12,14 @@ from msgspec import Struct, field
 
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER
 from sectorwise.counting.request import Space
-from sectorwise.machine.likeness import ALL_AXES, SAME, Likeness, relate, spoil, take_along_one_axis, take_as_axis
+from sectorwise.machine.likeness import SAME, Likeness, relate, spoil, take_as_axis
+from sectorwise.machine.native.aside_forms import moving_slots
 from sectorwise.machine.native.flow import sees_others
 from sectorwise.machine.native.lookups import know_specials, look_up
+from sectorwise.machine.native.meetings import AXES, SAME_PREDICATE, Registers, bits_of
 from sectorwise.machine.native.relevance import guard_of
 from sectorwise.machine.native.trace import BLOCK_SPECIALS
+from sectorwise.machine.program import TERMINATORS
 from sectorwise.machine.registers import PREDICATE, UNIFORM, UNIFORM_PREDICATE
 from sectorwise.machine.tables import combine
 
@@ -35,8 +38,6 @@ if TYPE_CHECKING:
 Strides = tuple[int, int, int]
 """Blocks in a step along each axis of the grid, 0 where none is made."""
 
-AXES = ALL_AXES
-_PREDICATE = Likeness(bits=1)
 
 STRIDES = (1, 32, 64, 256, 1024, 4096)
 """Blocks in a step, tried in turn: indices are taken apart by powers of two."""
@@ -52,77 +53,6 @@ class SpoiledError(Exception):
         """Names the axes to blame."""
         super().__init__(axes)
         self.axes = axes
-
-
-class Registers(Struct):
-    """Likenesses of slots; a slot that was written under a guard is as said where that guard holds, and there alone."""
-
-    slots: dict[int, tuple[Likeness, Guard | None]] = field(default_factory=dict)
-
-    def read(self, slot: int, guard: Guard | None) -> Likeness:
-        """The likeness of a slot, as an instruction under a guard sees it."""
-        found = self.slots.get(slot)
-        if found is None:
-            return Likeness(bits=_bits_of(slot))
-        likeness, valid = found
-        if valid is None or valid == guard:
-            return likeness
-        return Likeness(bits=likeness.bits, spoiled=AXES)
-
-    def write(self, slot: int, likeness: Likeness, guard: Guard | None, holds: Likeness = _PREDICATE) -> None:
-        """Sets a slot where a guard holds; `holds` is the likeness of its predicate."""
-        valid = guard
-        if guard is not None:
-            old = self.read(slot, None)
-            both = _choose(holds, likeness, old, negated=guard[1])
-            if both.table is not None or not both.spoiled:
-                likeness, valid = both, None
-        self.slots[slot] = likeness, valid
-        # Behind a change of its predicate, a guard says nothing of what it let through.
-        for other, (value, condition) in list(self.slots.items()):
-            if condition is not None and condition[0] == slot:
-                self.slots[other] = Likeness(bits=value.bits, spoiled=AXES), None
-
-    def join(self, other: Registers) -> bool:
-        """Adds what another way brings to a place; says whether that changed anything."""
-        changed = False
-        for slot in self.slots.keys() | other.slots.keys():
-            mine = self.slots.get(slot, (Likeness(bits=_bits_of(slot)), None))
-            both = _join(mine, other.slots.get(slot, (Likeness(bits=_bits_of(slot)), None)))
-            if both != mine:
-                self.slots[slot] = both
-                changed = True
-        return changed
-
-
-def _join(a: tuple[Likeness, Guard | None], b: tuple[Likeness, Guard | None]) -> tuple[Likeness, Guard | None]:
-    if a == b:
-        return a
-    first, second = a[0], b[0]
-    table = first.table if first.table == second.table else None
-    if a[1] != b[1]:
-        return Likeness(bits=first.bits, spoiled=AXES), None
-    if table is None:
-        # What begins as a number of a table may go on by steps that are the same: what is left of a block's rounds.
-        first, second = take_along_one_axis(first, second)
-    known = first.known if first.known == second.known else None
-    if first.form == second.form:
-        return Likeness(first.form, first.bits, known, first.spoiled | second.spoiled, table), a[1]
-    return spoil([first, second], first.bits, table), a[1]
-
-
-def _choose(holds: Likeness, new: Likeness, old: Likeness, *, negated: bool) -> Likeness:
-    """What is new where a predicate holds (or does not, if negated), else what is old."""
-    values = [holds, old, new] if negated else [holds, new, old]
-    table = relate("select", values, {})[0].table
-    if holds.is_same and (old.form, old.spoiled) == (new.form, new.spoiled) and not new.spoiled:
-        known = new.known if new.known == old.known else None
-        return Likeness(new.form, new.bits, known, table=table)
-    return spoil([new, old, Likeness(bits=1, spoiled=holds.axes)], new.bits, table)
-
-
-def _bits_of(slot: int) -> int:
-    return 1 if PREDICATE <= slot < UNIFORM_PREDICATE + 8 else 32
 
 
 class LikenessAlgebra:
@@ -161,7 +91,7 @@ class LikenessPort(Struct):
     splits: dict[Table, None] = field(default_factory=dict)
     found: dict[tuple[Table, int], tuple[Table, ...]] = field(default_factory=dict)
     guard: Guard | None = None
-    holds: Likeness = _PREDICATE
+    holds: Likeness = SAME_PREDICATE
     sees_others: bool = False
     loads_mutable: bool = False
     writes: bool = True
@@ -171,7 +101,7 @@ class LikenessPort(Struct):
         """The instruction that reads and writes from now on."""
         self.guard, self.sees_others = guard_of(step), sees_others(step)
         self.loads_mutable = not self.mutable.isdisjoint(self.reach.loaded(step.instruction.index))
-        self.holds = _PREDICATE if self.guard is None else self.registers.read(self.guard[0], None)
+        self.holds = SAME_PREDICATE if self.guard is None else self.registers.read(self.guard[0], None)
 
     def read_slot(self, slot: int) -> Likeness:
         """Likeness of a slot; where other lanes are seen, the instruction's guard says nothing of theirs."""
@@ -185,7 +115,7 @@ class LikenessPort(Struct):
             if old.form == likeness.form and not old.spoiled and (old.table is None or likeness.table is None):
                 # Neither a form nor a table would be left: blocks are told apart by the predicate instead.
                 self.settle(holds)
-                holds = _PREDICATE
+                holds = SAME_PREDICATE
         self.registers.write(slot, likeness, self.guard, holds)
 
     def settle(self, likeness: Likeness) -> None:
@@ -197,10 +127,11 @@ class LikenessPort(Struct):
         self.splits[likeness.table] = None
 
     def settle_step(self, step: Step) -> None:
-        """The same for guards of accesses, and for all that branches and waits read."""
+        """The same for guards of accesses, and for all that branches and waits read; places of copies may move."""
         if step.action is None:
+            moves = moving_slots(step.instruction)
             for slot in self.marks[step.instruction.index].reads:
-                self.settle(self.registers.read(slot, None))
+                (decide if slot in moves else self.settle)(self.registers.read(slot, None))
         elif step.guard_slot is not None and (step.access is not None or self.holds.table is None):
             self.settle(self.holds)
 
@@ -213,7 +144,7 @@ class LikenessPort(Struct):
     def read_predicate(self, index: int, *, uniform: bool = False) -> Likeness:
         """Likeness of a predicate."""
         if index == TRUE_PREDICATE:
-            return _PREDICATE
+            return SAME_PREDICATE
         return self.read_slot(index + (UNIFORM_PREDICATE if uniform else PREDICATE))
 
     def write_register(self, index: int, value: Likeness, *, uniform: bool = False) -> None:
@@ -245,7 +176,7 @@ class LikenessPort(Struct):
 
     def active(self) -> Likeness:
         """Lanes go the same ways in blocks that are alike."""
-        return _PREDICATE
+        return SAME_PREDICATE
 
     def mark_inexact(self) -> None:
         """What is inexact is so in all blocks."""
@@ -370,16 +301,20 @@ def _follow(flow: Flow, relevant: frozenset[int], port: LikenessPort) -> dict[in
 
 
 def _follow_step(port: LikenessPort, step: Step, relevant: frozenset[int]) -> None:
-    is_end = step.action is None and not step.is_control
+    is_end = step.instruction.opcode in TERMINATORS
     port.writes = is_end or step.instruction.index in relevant
     if not port.writes and step.access is None:
         return
     port.begin(step)
     port.settle_step(step)
+    marks = port.marks[step.instruction.index]
     if step.action is not None:
         step.action(port)
-    elif not is_end:
-        marks = port.marks[step.instruction.index]
+    elif is_end:
+        # What barriers say is the same where all that is done to them is.
+        for slot in marks.writes:
+            port.write_slot(slot, Likeness(bits=bits_of(slot)))
+    else:
         likeness = spoil([port.read_slot(slot) for slot in marks.reads], 32)
         for slot in marks.writes:
             port.write_slot(slot, likeness)

@@ -8,9 +8,11 @@ import numpy as np
 from msgspec import Struct
 
 from sectorwise.counting.request import Space
+from sectorwise.machine.copy_sums import CopyCounter, merge_copies
 from sectorwise.machine.likeness import find_alike
 from sectorwise.machine.memory import WINDOW_BYTES, stack_bytes
-from sectorwise.machine.native.session import collect, run_blocks
+from sectorwise.machine.native.aside_extents import find_extents, lie_alike
+from sectorwise.machine.native.session import collect, count_later, run_blocks, take_copies
 from sectorwise.machine.native.watch import NEVER_GREATEST, NEVER_LEAST, make_extent
 from sectorwise.machine.places import place_blocks
 from sectorwise.machine.tables import Table, read_numbers
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from sectorwise.machine.likeness import Axis
     from sectorwise.machine.native.alike import Alike, Strides
     from sectorwise.machine.native.session import Session
+    from sectorwise.machine.native.tally import Rows
     from sectorwise.machine.native.translate import Translation
     from sectorwise.machine.native.watch import Watch
 
@@ -33,13 +36,20 @@ if TYPE_CHECKING:
 _TRIALS = 32
 """So many blocks are run as examples before it is asked whether that is worth it."""
 
+_MOST_LATER = 1 << 15
+"""So many patterns of cp.async are put off: examples share most of theirs, and each is dear to count."""
+
 
 class Classes(Struct, frozen=True):
-    """What has run: `stop` of the context (0: all), issue counts [basic blocks, 2], blocks that nothing stands for."""
+    """What has run: `stop` of the context (0: all), issue counts [basic blocks, 2], blocks that nothing stands for.
+
+    `copies` are the sums of copies of whole ranges, by instruction.
+    """
 
     stop: int
     issued: npt.NDArray[np.int64]
     left: Blocks
+    copies: dict[int, CopyCounter]
 
 
 def place_columns(grid: Strides, blocks: Blocks, alike: Alike, axes: Iterable[Axis]) -> dict[Axis, Blocks]:
@@ -66,7 +76,11 @@ def run_examples(
     issued = np.zeros((len(translation.blocks), 2), np.int64)
     left: list[Blocks] = []
     done = examples = 0
-    axes = {axis for watch in translation.watches for axis, _ in watch.form}
+    copies: dict[int, CopyCounter] = {}
+    later: list[Rows] = []
+    forms = [watch.form for watch in translation.watches]
+    forms += [form for _, motion in translation.asides.values() for form in motion.forms]
+    axes = {axis for form in forms for axis, _ in form}
     for members in _split(bound.launch.grid, total, translation, alike):
         waiting = members
         while waiting.size:
@@ -76,10 +90,13 @@ def run_examples(
             columns = place_columns(bound.launch.grid, waiting, alike, axes)
             stop, taken = _run_example(session, bound, translation, int(waiting[0]), columns)
             if stop:
-                return Classes(stop, issued, waiting)
+                return Classes(stop, issued, waiting, copies)
             count = int(np.count_nonzero(taken))
-            counted = collect(session, count)
+            counted = collect(session, count, later)
+            count_later(session, later, _MOST_LATER)
             issued += counted
+            for index, counter in take_copies(session, count).items():
+                merge_copies(copies.setdefault(index, CopyCounter()), counter)
             if lengths is not None:
                 lengths[waiting[taken]] = counted[:, 0] @ sizes / count
             waiting = waiting[~taken]
@@ -87,7 +104,8 @@ def run_examples(
             examples += 1
             if progress is not None:
                 progress(done, total)
-    return Classes(0, issued, np.sort(np.concatenate(left)) if left else np.zeros(0, np.int64))
+    count_later(session, later)
+    return Classes(0, issued, np.sort(np.concatenate(left)) if left else np.zeros(0, np.int64), copies)
 
 
 def _split(grid: Strides, total: int, translation: Translation, alike: Alike) -> list[Blocks]:
@@ -117,6 +135,7 @@ def _run_example(
     table = session.regions["watches"].view(np.int64, 0, 2 * len(translation.watches)).reshape(-1, 2)
     table[:] = (NEVER_LEAST, NEVER_GREATEST)
     session.pending = []
+    session.sights.seen.clear()
     stop, _ = run_blocks(session, np.array([block]))
     seen = [
         (watch, int(least), int(greatest))
@@ -128,7 +147,10 @@ def _run_example(
         for watch, least, greatest in seen
         if not watch.tabulated
     ]
+    motions = {index: motion for index, (_, motion) in translation.asides.items()}
+    extents += find_extents(session.sights, motions, bound)
     taken = find_alike(extents, columns)
+    taken &= lie_alike(session.sights, motions, columns)
     if not all(_agrees(watch, least, greatest, columns) for watch, least, greatest in seen if watch.tabulated):
         taken[:] = False
     taken[0] = True

@@ -15,6 +15,7 @@ from sectorwise.binary.ir import (
     Register,
     Target,
 )
+from sectorwise.machine.native.aside_code import end_aside, show_aside
 from sectorwise.machine.native.flow import direct_target, indirect_places, is_conditional, is_indirect_call
 from sectorwise.machine.native.layout import BARRIER as AT_BARRIER
 from sectorwise.machine.native.layout import MEETS, WARP, WARPSYNC_KEY
@@ -37,12 +38,14 @@ ALL_LANES = -1
 class Ending(Struct, frozen=True):
     """What a block's end needs to know, read before registers are written back: lanes taken, a mask, a place.
 
-    `yes` are the lanes that say yes to a vote. `gives_up` says that the block cannot be run here.
+    `yes` are the lanes that say yes to a vote. `shown` are slots that Python reads at the block's end. `gives_up` says
+    that the block cannot be run here.
     """
 
     taken: str
     operand: str = ""
     yes: str = ""
+    shown: tuple[int, ...] = ()
     gives_up: bool = False
 
 
@@ -126,12 +129,13 @@ def read_ending(port: LlvmPort, step: Step) -> Ending:
         case "BRA" if instruction.has("DIV") or instruction.has("CONV"):
             return Ending(_taken_apart(port, instruction, taken))
         case "BRA" if instruction.has("ANY"):
-            raise UnsupportedError(instruction.text)
+            some = emitter.pure(f"icmp ne i32 {taken}, 0")
+            return Ending(emitter.pure(f"select i1 {some}, i32 {port.group}, i32 0"))
         case "BRA" if instruction.has("U"):
             together = emitter.pure(f"icmp eq i32 {taken}, {port.group}")
             return Ending(emitter.pure(f"select i1 {together}, i32 {taken}, i32 0"))
         case opcode if opcode in ASYNCHRONOUS:
-            raise UnsupportedError(instruction.text)
+            return Ending(taken, shown=show_aside(port, step))
         case "BSYNC":
             slot = _barrier_slot(instruction)
             return Ending(taken, writer.text(port.read_slot(slot), lanes=False))
@@ -288,6 +292,8 @@ def end_block(port: LlvmPort, program: Program, block: BasicBlock, ending: Endin
             _wait(port, instruction, ending, key)
         case "BAR":
             _arrive(port, step, ending, behind)
+        case opcode if opcode in ASYNCHRONOUS:
+            end_aside(port, step, ending.taken)
         case _:
             emitter.effect(f"br label %e{behind}")
 

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from sectorwise.binary.ir import TRUE_PREDICATE, Constant, Predicate, Register, Target
 from sectorwise.counting.request import Space
+from sectorwise.machine.native.aside_forms import is_trial
 from sectorwise.machine.native.trace import Marks, trace_step
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.program import BasicBlock, Program, block_at
@@ -79,6 +80,9 @@ def find_flow(program: Program) -> Flow:
         except UnsupportedError:
             leads[start] = ()
             dead_ends.add(start)
+        if block.terminator is not None and is_trial(block.terminator.instruction) and block.stop - 1 != start:
+            # Who waits comes back to the trial alone.
+            leads[start] = (*leads[start], block.stop - 1)
         waiting.extend(leads[start])
     blocks = dict(sorted(blocks.items()))
     marks: dict[int, Marks] = {}

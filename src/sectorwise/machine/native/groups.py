@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from sectorwise.machine.native.aside_code import write_aside_routine
 from sectorwise.machine.native.code import Code
 from sectorwise.machine.native.layout import (
     BARRIER,
@@ -18,6 +19,7 @@ from sectorwise.machine.native.layout import (
     MEETS,
     NOWHERE,
     RUNS,
+    TRIES,
     WARP,
     WARP_BYTES,
 )
@@ -53,6 +55,10 @@ def write_group_routine(name: str) -> str:
             return _write_break().text()
         case "release":
             return _write_release().text()
+        case "wake":
+            return _write_wake().text()
+        case "aside" | "retract":
+            return write_aside_routine(name)
         case "vote":
             return write_vote_routine()
         case _:
@@ -237,6 +243,17 @@ def _write_break() -> Code:
             left = code.value(f"and i32 {code.load('i32', group, GROUP['awaited'])}, {others}")
             code.store("i32", left, group, GROUP["awaited"])
     _unsettle(code)
+    code.give()
+    return code
+
+
+def _write_wake() -> Code:
+    """Lets groups try again that wait for the phase of a barrier to end."""
+    code = Code("wake", "void", "ptr %warp")
+    with code.count(_count(code, "%warp")) as number:
+        group = _group(code, "%warp", number)
+        with code.when(code.value(f"icmp eq i32 {code.load('i32', group, GROUP['state'])}, {TRIES}")):
+            code.store("i32", RUNS, group, GROUP["state"])
     code.give()
     return code
 

@@ -71,6 +71,7 @@ CONTEXT, CONTEXT_BYTES = _place(
     ("drain", 8, 8),
     ("fetch", 8, 8),
     ("make", 8, 8),
+    ("aside", 8, 8),
     ("shared_window", 8, 8),
     ("local_window", 8, 8),
     ("warp_count", 8, 8),
@@ -96,7 +97,7 @@ GROUP = {"mask": 0, "pc": 4, "state": 8, "key": 12, "awaited": 16, "round": 20}
 WARP = {"live": 0, "count": 4, "current": 8, "steps": 16, "vote": 24, "round": 28, "groups": 64}
 WARP_BYTES = 64 + GROUP_BYTES * (LANES + 1) + 32
 
-RUNS, MEETS, BARRIER = 0, 1, 2
+RUNS, MEETS, BARRIER, TRIES = 0, 1, 2, 3
 WARPSYNC_KEY = 16
 
 # A buffer: addresses `base` to before `base + size`; the host's address of its first byte (0: not made yet).

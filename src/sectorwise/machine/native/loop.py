@@ -24,10 +24,11 @@ SLICE = 1 << 20
 ENTRY = "blocks"
 
 
-def write_loop(*, in_step: bool = False) -> Code:
+def write_loop(*, in_step: bool = False, tries: bool = False) -> Code:
     """Runs the first `count` of the context's blocks, and says how long each was: the instructions of its warps.
 
-    With `in_step` those of its warps that are at the lowest place run one basic block in turn, then again.
+    With `in_step` those of its warps that are at the lowest place run one basic block in turn, then again. With `tries`
+    groups that wait for the phase of a barrier to end try again when it is their warp's turn.
 
     Gives how many have run; where it stopped before the last, `stop` in the context says why.
     """
@@ -35,7 +36,10 @@ def write_loop(*, in_step: bool = False) -> Code:
     with code.count("%count") as place:
         block = code.load("i64", code.at(code.load("ptr", "%ctx", CONTEXT["block_numbers"]), place, "i64"))
         _open_block(code, block)
-        (_run_in_step if in_step else _run_block)(code, place)
+        if in_step:
+            _run_in_step(code, place)
+        else:
+            _run_block(code, place, tries=tries)
         length = code.variable("i64", 0)
         code.store("i64", 0, length)
         with code.count(_warp_count(code)) as number:
@@ -98,13 +102,15 @@ def _zero(code: Code, pointer: str, size: str) -> None:
         code.do(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 0, i64 {size}, i1 false)")
 
 
-def _run_block(code: Code, place: str) -> None:
+def _run_block(code: Code, place: str, *, tries: bool) -> None:
     """Warps in turn until all have exited; where nobody can go on, block barriers are let go."""
     ran, alive = code.variable("i64", 0), code.variable("i32", 0)
     with code.loop() as behind:
         code.store("i64", 0, ran)
         code.store("i32", 0, alive)
         with code.count(_warp_count(code)) as number:
+            if tries:
+                code.run("wake", f"ptr {_warp(code, number)}")
             used = _run_warp(code, place, number)
             code.bump("i64", ran, used)
             live = code.load("i32", _warp(code, number), WARP["live"])

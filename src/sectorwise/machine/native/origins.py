@@ -267,6 +267,14 @@ class OriginPort(Struct):
         """As `store`."""
         self.store(access, address, words)
 
+    def copy_apart(self, marks: Marks) -> None:
+        """What instructions without a definition leave in registers points nowhere; they may reach whole spaces."""
+        for slot in marks.writes:
+            self.write_slot(slot, _NONE)
+        for space, reached in ((marks.loads, self.loads), (marks.stores, self.stores)):
+            if space is not None:
+                reached[self.index] = parts_of(space, self.bound)
+
     def _load(self, space: Space, address: Origins) -> Origins:
         parts = self._find_parts(space, address)
         self.loads[self.index] = self.loads.get(self.index, frozenset()) | parts
@@ -296,8 +304,7 @@ def _follow(flow: Flow, port: OriginPort) -> None:
             if step.action is not None:
                 step.action(port)
             else:
-                for slot in flow.marks[step.instruction.index].writes:
-                    port.write_slot(slot, _NONE)
+                port.copy_apart(flow.marks[step.instruction.index])
         for successor in flow.leads[start]:
             if successor not in begins:
                 begins[successor] = dict(port.registers)

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from sectorwise.counting.request import Operation, Space
 from sectorwise.errors import StepLimitError
+from sectorwise.machine.copy_sums import CopyCounter, merge_copies
 from sectorwise.machine.counted import Counted, add_counted
 from sectorwise.machine.native.compiler import build, load
 from sectorwise.machine.native.layout import CONTEXT, MISSED, OUT_OF_FUEL, STRAYED
@@ -16,7 +17,7 @@ from sectorwise.machine.native.lazy import Buffers
 from sectorwise.machine.native.loop import ENTRY, write_loop
 from sectorwise.machine.native.routines import find_routines
 from sectorwise.machine.native.sectors import SWEEPS, write_sweep
-from sectorwise.machine.native.session import collect, measure_session, open_session
+from sectorwise.machine.native.session import collect, measure_session, open_session, take_copies
 from sectorwise.machine.native.threads import count_threads, run_shares, split_blocks
 from sectorwise.machine.native.translate import translate
 from sectorwise.machine.native.unsupported import OccurredError, StrayedError, UnsupportedError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Access
     from sectorwise.machine.batch import Tally
     from sectorwise.machine.native.alike import Alike
@@ -45,7 +47,8 @@ class Plan(Struct, frozen=True):
     """How to run a kernel: `relevant` are the instructions that compute values, None for all.
 
     `reach` says which parts of memory instructions touch. `doubts` are memory instructions of which it is not certain
-    that they do what they do here, and why; `assumes` says that there may be more.
+    that they do what they do here, and why; `assumes` says that there may be more. `calls` says that machine code calls
+    Python often.
     """
 
     program: Program
@@ -55,6 +58,7 @@ class Plan(Struct, frozen=True):
     reach: Reach
     doubts: Mapping[int, int] = field(default_factory=dict)
     assumes: bool = False
+    calls: bool = False
 
 
 class Crew(Struct, frozen=True):
@@ -77,7 +81,7 @@ def build_code(tally: Tally, plan: Plan, alike: Alike | None) -> tuple[Translati
 
 def make_module(translation: Translation) -> str:
     """The text of a whole module: the kernel, the loop over blocks, and the routines that these need."""
-    loop = write_loop(in_step=translation.in_step)
+    loop = write_loop(in_step=translation.in_step, tries=bool(translation.asides))
     needed = translation.needed | loop.emitter.needed
     routines = find_routines(needed)
     return "\n".join([routines, write_sweep(routines), translation.text, loop.text()])
@@ -108,7 +112,17 @@ def open_crew(tally: Tally, plan: Plan, code: tuple[Translation, Library], block
         open_session(tally.bound, translation, library, buffers, open_counters(plan, translation), limit, plan.reach)
         for _ in range(count)
     ]
+    for session in sessions:
+        attach_asides(session, tally.bound, plan, translation)
     return Crew(tally, plan, translation, sessions)
+
+
+def attach_asides(session: Session, bound: BoundLaunch, plan: Plan, translation: Translation) -> None:
+    """Lets machine code of a session call what its translation leaves to Python, which is loaded where there is any."""
+    if translation.asides:
+        from sectorwise.machine.native.asides import attach_desk
+
+        attach_desk(session, bound, plan.program, translation)
 
 
 def open_buffers(tally: Tally, plan: Plan) -> Buffers:
@@ -139,7 +153,7 @@ def count_blocks(crew: Crew, blocks: Blocks, report: Callable[[int], None] | Non
     check_stop(crew.tally, session, stop)
     counted = Counted(open_counters(crew.plan, crew.translation), np.zeros((len(crew.translation.blocks), 2), np.int64))
     for session in sessions:
-        add_counted(counted, Counted(session.counters, collect(session)))
+        add_counted(counted, Counted(session.counters, collect(session), take_copies(session)))
     return counted
 
 
@@ -150,6 +164,8 @@ def enter_counted(tally: Tally, translation: Translation, counted: Counted) -> N
         tally.lanes[block.start : block.stop] += lanes
     for index, counter in counted.counters.items():
         merge_counter(tally.counters.setdefault(index, SiteCounter(index, counter.access)), counter)
+    for index, copies in counted.bulk.items():
+        merge_copies(tally.bulk.setdefault(index, CopyCounter()), copies)
 
 
 def is_independent(plan: Plan) -> bool:

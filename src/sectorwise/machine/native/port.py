@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sectorwise.counting.request import Access
     from sectorwise.machine.algebra import Algebra
     from sectorwise.machine.native.alike import LikenessPort
+    from sectorwise.machine.native.aside_motion import Motion
     from sectorwise.machine.native.watch import Watcher
     from sectorwise.machine.program import Step
 
@@ -49,7 +50,8 @@ class LlvmPort(Struct):
     `tracked` are memories of which it is noted what was written, `sized` copies with a source size of their own.
     `group` names the i32 mask of the lanes that issue; `guard` is what the instruction's guard says of each. Where an
     instruction's values do not matter (`computes` is False), its memory access is counted and checked, no more. `alike`
-    and `watcher` follow how values differ between blocks.
+    and `watcher` follow how values differ between blocks. `numbers` are those of basic blocks, by first instruction,
+    `asides` what Python runs between them.
     """
 
     algebra: Algebra[Operand]
@@ -67,6 +69,8 @@ class LlvmPort(Struct):
     computes: bool = True
     alike: LikenessPort | None = None
     watcher: Watcher | None = None
+    numbers: dict[int, int] = field(default_factory=dict)
+    asides: dict[int, Motion] = field(default_factory=dict)
 
     # Registers.
     def read_register(self, index: int, *, uniform: bool = False) -> Operand:
@@ -96,9 +100,7 @@ class LlvmPort(Struct):
     def read_slot(self, slot: int) -> Operand:
         """Value of a slot."""
         value = self._read_value(slot)
-        if self.alike is not None:
-            return replace(value, likeness=self.alike.read_slot(slot))
-        return value
+        return value if self.alike is None else replace(value, likeness=self.alike.read_slot(slot))
 
     def _read_value(self, slot: int) -> Operand:
         state = self.state
@@ -371,10 +373,8 @@ class LlvmPort(Struct):
     def _site(self) -> str:
         """Pointer to the instruction's site; a generic access has three, one a space."""
         assert self.step is not None  # noqa: S101 - narrows the type
-        index = self.step.instruction.index
-        # Three in a row: a generic access may be a request of each space.
-        self.sites.setdefault(index, 3 * len(self.sites))
-        return self.writer.emitter.pure(f"getelementptr i8, ptr %sites, i64 {SITE_BYTES * self.sites[index]}")
+        number = self.sites.setdefault(self.step.instruction.index, 3 * len(self.sites))
+        return self.writer.emitter.pure(f"getelementptr i8, ptr %sites, i64 {SITE_BYTES * number}")
 
     def _place(self, row: str, value: Operand, *, wide: bool) -> None:
         """Puts a value of each lane into a row of the context."""

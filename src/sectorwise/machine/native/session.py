@@ -6,12 +6,14 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 
 from sectorwise.counting.request import Space
+from sectorwise.machine.copy_sums import scale_copies
 from sectorwise.machine.execution import FirstRequest
 from sectorwise.machine.memory import WINDOW_BYTES, stack_bytes
 from sectorwise.machine.native.arena import Region, make_region, make_sparse
+from sectorwise.machine.native.aside_extents import Sights
 from sectorwise.machine.native.layout import (
     ALLOCATION,
     ALLOCATION_BYTES,
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from sectorwise.binding import BoundLaunch
+    from sectorwise.machine.copy_sums import CopyCounter
     from sectorwise.machine.memory import GlobalMemory
     from sectorwise.machine.native.compiler import Library
     from sectorwise.machine.native.lazy import Buffers
@@ -68,7 +71,8 @@ _MAKE = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
 class Session(Struct):
     """Memory and callbacks of one thread that runs blocks of a launch; `regions` and `keep` live as long as it does.
 
-    `pending` collects rows of logs that count more than once, as long as it is not known how often.
+    `pending` collects rows of logs that count more than once, as long as it is not known how often. `copies` are sums
+    of copies of whole ranges, `sights` what was seen of those that move between blocks (`asides`).
     """
 
     context: Region
@@ -82,6 +86,8 @@ class Session(Struct):
     counters: dict[int, SiteCounter]
     keep: list[Any]
     failure: list[BaseException]
+    copies: dict[int, CopyCounter] = field(default_factory=dict)
+    sights: Sights = field(default_factory=Sights)
 
 
 def open_session(
@@ -236,24 +242,24 @@ def _attach_callbacks(session: Session, buffers: Buffers) -> None:
     context = session.context
 
     def drain(_context: int) -> None:
-        _guarded(session, lambda: empty_logs(session))
+        guard_callback(session, lambda: empty_logs(session))
 
     def fetch(number: int) -> None:
         with buffers.lock:
-            _guarded(session, lambda: _fetch(session, buffers, number))
+            guard_callback(session, lambda: _fetch(session, buffers, number))
             if session.failure:
                 _stand_in(session, buffers.memory, number)
 
     def make(number: int, chunk: int) -> None:
         with buffers.lock:
-            _guarded(session, lambda: make_chunk(buffers, number, chunk))
+            guard_callback(session, lambda: make_chunk(buffers, number, chunk))
 
     for name, callback in (("drain", _DRAIN(drain)), ("fetch", _FETCH(fetch)), ("make", _MAKE(make))):
         session.keep.append(callback)
         context.put(CONTEXT[name], "Q", ctypes.cast(callback, ctypes.c_void_p).value or 0)
 
 
-def _guarded(session: Session, action: Any) -> None:  # noqa: ANN401 - a function without arguments
+def guard_callback(session: Session, action: Any) -> None:  # noqa: ANN401 - a function without arguments
     """Runs a callback; what it raises is kept, since it cannot pass through machine code, and ends the run."""
     if session.failure:
         return
@@ -340,8 +346,23 @@ def _sweep(session: Session, number: int, *, is_word: bool) -> None:
         sweep(session.regions["sites"].address + number * SITE_BYTES)
 
 
-def collect(session: Session, times: int = 1) -> npt.NDArray[np.int64]:
-    """Counts all that is logged or remembered, `times` over, and forgets it.
+def count_later(session: Session, later: list[Rows], most: int = 0) -> None:
+    """Counts rows that were put off, those that are equal at once, if there are more than `most`."""
+    if sum(map(len, later)) > most:
+        for rows in join_rows(later):
+            record_log(session.counters, session.order, session.sized, rows)
+        later.clear()
+
+
+def take_copies(session: Session, times: int = 1) -> dict[int, CopyCounter]:
+    """The sums of copies of whole ranges, `times` over; from now on there are none."""
+    found = {index: scale_copies(counter, times, 1) for index, counter in session.copies.items()}
+    session.copies.clear()
+    return found
+
+
+def collect(session: Session, times: int = 1, later: list[Rows] | None = None) -> npt.NDArray[np.int64]:
+    """Counts all that is logged or remembered, `times` over, and forgets it; what is dear to count goes to `later`.
 
     Gives how often each basic block was issued, and in how many lanes, likewise: [blocks, 2].
     """
@@ -360,7 +381,10 @@ def collect(session: Session, times: int = 1) -> npt.NDArray[np.int64]:
                 remembered.append(take_patterns(session.regions["sites"], number, counter.access))
     for rows in (*logged, *join_rows(remembered)):
         rows[:, 1] *= times
-        record_log(session.counters, session.order, session.sized, rows)
+        if later is not None and rows.shape[1] == WIDE_COLUMNS:
+            later.append(rows)
+        else:
+            record_log(session.counters, session.order, session.sized, rows)
     issued = session.regions["issued"].view(np.int64, 0, len(session.regions["issued"].octets) // 8)
     result = np.array(issued, np.int64).reshape(-1, 2) * times
     issued[:] = 0

@@ -31,11 +31,15 @@ _ORDERED_LOADS = frozenset({"STRONG", "VOLATILE"})
 
 
 class Source(Struct, frozen=True):
-    """One sort of doubt: what makes results doubtful, what makes memory so, and its parts that are from the start."""
+    """One sort of doubt: what makes results doubtful, what makes memory so, and its parts that are from the start.
+
+    `reaches_waits` says that who waits for a phase of a barrier decides by such a doubt too.
+    """
 
     results: Callable[[Marks], bool]
     stores: Callable[[Marks], bool]
     parts: frozenset[Part] = frozenset()
+    reaches_waits: bool = True
 
 
 def find_doubts(flow: Flow, bound: BoundLaunch, reach: Reach) -> dict[int, int]:
@@ -45,14 +49,14 @@ def find_doubts(flow: Flow, bound: BoundLaunch, reach: Reach) -> dict[int, int]:
         UnsupportedError: one may depend on a value that is not known at all.
     """
     assumed = frozenset(number for number, each in enumerate(bound.allocations) if is_assumed(each.buffer))
-    unknown = Source(lambda marks: marks.unknown, lambda _marks: False)
+    unknown = Source(lambda marks: marks.unknown, lambda marks: marks.leaves_unknown)
     decisions = _find_decisions(flow, reach, unknown)
     if decisions:
         text = flow.step_at(min(decisions)).instruction.text
         raise UnsupportedError(f"{text} may depend on a value that is not known")
     found: dict[int, int] = {}
     inexact = Source(lambda marks: marks.inexact, lambda marks: marks.inexact, assumed)
-    ordered = Source(lambda marks: marks.ordered, lambda marks: marks.stains)
+    ordered = Source(lambda marks: marks.ordered, lambda marks: marks.stains, reaches_waits=False)
     for flag, source in ((INEXACT, inexact), (ORDERED, ordered)):
         for index in _find_touched(flow, _find_decisions(flow, reach, source)):
             found[index] = found.get(index, 0) | flag
@@ -157,6 +161,7 @@ def _follow_step(step: Step, sort: tuple[Marks, Source], doubts: Doubts, *, load
 
     # Branches and waits decide by all that they read, memory accesses by address and guard.
     decides = marks.reads if step.action is None else set(step.address_slots)
+    decides = decides if source.reaches_waits else decides - marks.awaits
     guarded = step.guard_slot in doubts and (step.access is not None or step.action is None)
     decided = guarded or any(in_doubt(slot) for slot in decides)
     doubt = any(in_doubt(slot) for slot in marks.reads) or step.guard_slot in doubts

@@ -9,7 +9,9 @@ from msgspec import Struct, field
 from sectorwise.binary.ir import TRUE_PREDICATE, ZERO_REGISTER, ConvergenceBarrier, Predicate, Register
 from sectorwise.counting.request import Space
 from sectorwise.machine.atomics import is_order_visible, may_see_order
-from sectorwise.machine.program import predicate_slot, register_slot
+from sectorwise.machine.effects import destinations, slot_number
+from sectorwise.machine.native.aside_forms import is_trial, read_aside
+from sectorwise.machine.program import ASYNCHRONOUS, TERMINATORS, predicate_slot, register_slot
 from sectorwise.machine.registers import BARRIER, PREDICATE, UNIFORM, UNIFORM_PREDICATE
 
 if TYPE_CHECKING:
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
 class Marks(Struct):
     """What one instruction does: slots, memory, certainty.
 
-    `ordered` says that its result depends on the order of warps, `stains` that what it leaves in memory does.
+    `ordered` says that its result depends on the order of warps, `stains` that what it leaves in memory does,
+    `leaves_unknown` that what it leaves there is not known. Of what it reads, `awaits` says no more than which phase of
+    a barrier is waited for, whose end depends on no order.
     """
 
     reads: set[int] = field(default_factory=set)
@@ -34,6 +38,8 @@ class Marks(Struct):
     stains: bool = False
     loads: Space | None = None
     stores: Space | None = None
+    leaves_unknown: bool = False
+    awaits: frozenset[int] = frozenset()
 
 
 class _Nothing:
@@ -186,9 +192,28 @@ def trace_step(step: Step) -> Marks:
         marks.reads.add(step.guard_slot)
     if step.action is not None:
         step.action(TracePort(marks, step.trusted))
-    else:
+    elif step.instruction.opcode in ASYNCHRONOUS:
+        _trace_aside(step.instruction, marks)
+    elif step.is_control or step.instruction.opcode in TERMINATORS:
         _trace_control(step.instruction, marks)
+    else:
+        marks.unknown = True
+        marks.writes.update(slot_number(slot) for slot in destinations(step.instruction))
     return marks
+
+
+def _trace_aside(instruction: Instruction, marks: Marks) -> None:
+    """What lies in memory that copies fill is not followed; what a barrier held depends on who came before."""
+    aside = read_aside(instruction)
+    if aside is None:
+        _trace_control(instruction, marks)
+        return
+    marks.reads.update(aside.reads)
+    marks.writes.update(aside.writes)
+    marks.loads, marks.stores = aside.loads, aside.stores
+    marks.leaves_unknown = aside.stores is not None
+    marks.awaits = frozenset(aside.awaited)
+    marks.ordered = bool(aside.writes) and not is_trial(instruction)
 
 
 def _trace_control(instruction: Instruction, marks: Marks) -> None:

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from sectorwise.binary.ir import TRUE_PREDICATE
 from sectorwise.machine.native.algebra import LlvmAlgebra
-from sectorwise.machine.native.alike import Registers
 from sectorwise.machine.native.control import Ending, end_block, read_ending, run_inline_control
 from sectorwise.machine.native.flow import Flow, find_live, sees_others
 from sectorwise.machine.native.layout import CONTEXT, OUT_OF_FUEL, WAITS, WORD_ROW
+from sectorwise.machine.native.meetings import Registers
 from sectorwise.machine.native.port import BlockState, LlvmPort
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.watch import WatchedAlgebra, Watcher
 from sectorwise.machine.native.writer import VECTOR, Writer
 from sectorwise.machine.native.written import find_tracked
+from sectorwise.machine.program import TERMINATORS
 from sectorwise.machine.registers import PREDICATE, UNIFORM_PREDICATE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from sectorwise.counting.request import Space
     from sectorwise.machine.likeness import Form
     from sectorwise.machine.native.alike import Alike
+    from sectorwise.machine.native.aside_motion import Motion
     from sectorwise.machine.native.values import Operand
     from sectorwise.machine.native.watch import Watch
     from sectorwise.machine.program import BasicBlock, Program, Step
@@ -38,7 +42,9 @@ class Translation(Struct, frozen=True):
     memory instructions (three numbers each), `sized` are the copies with a source size; `state_bytes` is the size of a
     warp's registers, `needed` the routines that the text calls. `watches` are the values whose least and greatest are
     kept, `moves` the forms by which addresses move between blocks, each with the period of
-    its counts. `tracked` are the memories of which it is noted what was written; `in_step` is as in `Flow`.
+    its counts. `tracked` are the memories of which it is noted what was written; `in_step` is as in `Flow`. `asides`
+    are the instructions that Python runs, with how their places move; `offsets` is where registers lie in a warp's
+    state.
     """
 
     text: str
@@ -51,6 +57,8 @@ class Translation(Struct, frozen=True):
     moves: tuple[tuple[Form, int], ...] = ()
     tracked: frozenset[Space] = frozenset()
     in_step: bool = False
+    asides: Mapping[int, tuple[Step, Motion]] = field(default_factory=dict)
+    offsets: Mapping[int, int] = field(default_factory=dict)
 
 
 class _Draft(Struct, frozen=True):
@@ -85,6 +93,7 @@ def translate(
     if alike is not None:
         begins_alike, port.alike, port.watcher = alike.begins, alike.port, Watcher(writer)
         port.algebra = WatchedAlgebra(port.algebra, port.watcher, port.watched_mask)
+    port.numbers = {start: number for number, start in enumerate(blocks)}
     drafts = []
     for number, block in enumerate(blocks.values()):
         if port.alike is not None:
@@ -112,6 +121,8 @@ def translate(
         moves,
         port.tracked,
         flow.in_step,
+        {index: (flow.step_at(index), motion) for index, motion in port.asides.items()},
+        port.offsets,
     )
 
 
@@ -137,6 +148,8 @@ def _write_body(
     if is_dead_end:
         raise UnsupportedError("where it leads is not known")
     for step in block.steps:
+        if is_skipped(step, relevant):
+            continue
         if step.action is None and not step.is_control:
             raise UnsupportedError(step.unknown_because)
         port.computes = relevant is None or step.instruction.index in relevant
@@ -153,6 +166,14 @@ def _write_body(
         port.alike.guard = None
     port.guard = _guard_of(port, block.terminator)
     return read_ending(port, block.terminator)
+
+
+def is_skipped(step: Step, relevant: frozenset[int] | None) -> bool:
+    """Whether an instruction has no definition, and its results, which are not known, reach nothing that matters."""
+    if step.action is not None or step.is_control or step.instruction.opcode in TERMINATORS:
+        return False
+    matters = relevant is None or step.instruction.index in relevant
+    return not matters and step.access is None and step.guard_slot is None
 
 
 def _write_step(port: LlvmPort, step: Step) -> None:
@@ -217,8 +238,9 @@ def _finish(port: LlvmPort, program: Program, draft: _Draft, live: set[int]) -> 
     emitter = port.writer.emitter
     emitter.lines, emitter.memo = draft.lines, draft.memo
     port.state, port.group = draft.state, draft.group
+    shown = () if draft.ending is None else draft.ending.shown
     for slot in draft.state.written:
-        if slot in live:
+        if slot in live or slot in shown:
             port.store_slot(slot)
     end_block(port, program, draft.block, draft.ending)
     return emitter.lines
@@ -236,8 +258,8 @@ def _head(port: LlvmPort, flow: Flow) -> str:
         "watches": "watches",
     }
     lines = ["define internal i32 @run(ptr noalias %ctx) noinline {", "entry:", "  %place = alloca i32"]
-    for name, field in loads.items():
-        lines.append(f"  %at.{name} = getelementptr i8, ptr %ctx, i64 {CONTEXT[field]}")
+    for name, source in loads.items():
+        lines.append(f"  %at.{name} = getelementptr i8, ptr %ctx, i64 {CONTEXT[source]}")
         lines.append(f"  %{name} = load ptr, ptr %at.{name}")
     for bank in port.banks:
         lines.append(f"  %at.bank{bank} = getelementptr i8, ptr %ctx, i64 {CONTEXT['banks'] + 8 * bank}")

@@ -34,7 +34,7 @@ _SITE_COLUMNS = (
 )
 _AS_THEY_ARE = (
     *("name", "case", "launch", "resources", "coverage", "totals", "occupancy", "waves", "concurrency", "roofline"),
-    *("traffic", "time", "faults", "findings", "limitations", "copy_ring"),
+    *("traffic", "time", "faults", "findings", "limitations", "hangs", "copy_ring"),
 )
 _BUSY = tuple(step / 100 for step in range(0, 96, 3))
 """Parts of the memory's time at which the curve of bytes in flight is drawn."""

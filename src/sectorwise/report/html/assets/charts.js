@@ -32,6 +32,7 @@ const PART_COLORS = { launch: "var(--rule)", work: "var(--ideal)", sectors: "var
 
 function timeCard(kernel, words) {
   if (!kernel.time) {
+    if (kernel.hangs.length) return card("Time", "none", say("The launch hangs, or may hang: counts are of what ran until then, and there is no time."));
     return card("Time", "not estimated", say("The caches were not followed, or an address is not known: then there is no estimate of the time. Least times are on the roofline."));
   }
   const total = kernel.time.estimate_ns;
