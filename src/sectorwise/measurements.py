@@ -68,11 +68,12 @@ class CacheBehaviour:
     """How the caches of a device behave, as far as counters tell; a part of it describes no circuit but fits them.
 
     `sm_groups` are sizes of groups of SMs, in the order in which they get blocks; their requests for one line within
-    `merge_window_cycles` of each other travel to the L2 together, `merge_most` at most; blocks of one SM are apart by
-    `merge_skew_cycles` in the mean. The caches have `l1_ways` and `l2_ways` lines a set; in the L2 up to
-    `l2_proven_ways` of them, used again, outlive those that were used once, and `l2_dirty_share` of it at most differs
-    from DRAM; it has sectors in part, of which only some words were stored, in at most `l2_partial_lines`.
-    `dirty_before_bytes` lie dirty in the L2 when a profiled launch begins.
+    `merge_window_cycles` of each other travel to the L2 together, `merge_most` at most, and those for a line that comes
+    from DRAM within `merge_coming_cycles`; blocks of one SM are apart by `merge_skew_cycles` in the mean. The caches
+    have `l1_ways` and `l2_ways` lines a set; in the L2 up to `l2_proven_ways` of them, used again, outlive those that
+    were used once, and `l2_dirty_share` of it at most differs from DRAM; it has sectors in part, of which only some
+    words were stored, in at most `l2_partial_lines`. `dirty_before_bytes` lie dirty in the L2 when a profiled launch
+    begins.
     """
 
     source: Source
@@ -85,6 +86,7 @@ class CacheBehaviour:
     merge_most: int
     merge_window_cycles: float
     merge_skew_cycles: float
+    merge_coming_cycles: float
     dirty_before_bytes: float
 
 

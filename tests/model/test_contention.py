@@ -6,6 +6,7 @@ import json
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +38,8 @@ WIDTHS = {"u32": 4, "s32": 4, "b32": 4, "f32": 4, "f16x2": 4, "bf16x2": 4, "u64"
 FLOATS = {"f32": "F32", "f64": "F64", "f16x2": "F16x2", "bf16x2": "BF16x2"}
 
 
-def read_rows(name: str) -> list[list[float | str]]:
-    rows: list[list[float | str]] = json.loads((DEVICE / "contention.json").read_text())[name]["rows"]
+def read_rows(name: str) -> list[list[Any]]:
+    rows: list[list[Any]] = json.loads((DEVICE / "contention.json").read_text())[name]["rows"]
     return rows
 
 
@@ -149,7 +150,7 @@ def test_l1_keeps_the_rings_that_it_was_measured_to_keep() -> None:
         return found.hit[0] / found.asked[0] / 0.75
 
     def measure_hits(stride: int, lines: int) -> float:
-        return (294.0 - cycles[stride, lines]) / (294.0 - 46.5)
+        return float((294.0 - cycles[stride, lines]) / (294.0 - 46.5))
 
     for stride in (128, 4096, 65536, 1 << 20):
         assert share_of_hits(stride, 1664) == 1

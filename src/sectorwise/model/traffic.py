@@ -231,6 +231,7 @@ def _set_up_l2(
         alone=merging.alone,
         depths=depths,
         partial_lines=behaviour.l2_partial_lines,
+        coming_share=merging.coming,
     )
 
 

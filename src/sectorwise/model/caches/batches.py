@@ -26,13 +26,13 @@ _LOADS: Final = frozenset({Operation.LOAD, Operation.ASYNC_COPY})
 def find_depths(instructions: Iterable[Instruction]) -> dict[int, int]:
     """How many requests of its warp go before each memory instruction, all issued without waiting for a load's data.
 
-    What they bring is still on its way when the instruction asks for it. Code is taken as it stands: whether a branch
-    leads around a wait does not matter.
+    What they bring is still on its way when the instruction asks for it. At a barrier a block's warps wait for what all
+    of them asked for before. Code is taken as it stands: whether a branch leads around a wait does not matter.
     """
     depths: dict[int, int] = {}
     depth, awaited = 0, 0
     for each in instructions:
-        if each.control.wait_mask & awaited:
+        if each.control.wait_mask & awaited or each.opcode == "BAR":
             depth, awaited = 0, 0
         access = access_of(each)
         if access is None:

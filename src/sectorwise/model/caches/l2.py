@@ -155,7 +155,7 @@ def _play(
             _note_half(state, instruction, line, near)
             alone = instruction in setup.alone
             sent = _join(state, instruction, (sm, line, role), wanted, tick)
-            share = 1.0 if fetched_at.get(line) == turn else setup.merge_share
+            share = setup.coming_share if fetched_at.get(line) == turn else setup.merge_share
             part = 1.0 if alone or not sent else _merge(asked, setup, (group, line), turn, sent, share)
             add_to(flow.read, instruction, COUNT_OF_BITS[sent] * part)
             if line not in fetched_at:

@@ -35,6 +35,7 @@ class L2Setup(Struct, frozen=True):
     up to 256. `l1_lifetimes_ticks` are quantiles of how long L1 keeps a line that is not used; empty: to the end.
     Requests of the instructions in `alone` never travel with others. `depths` says how many requests of its warp a load
     goes on without waiting for the data of the first of them. Sectors may be stored in part in `partial_lines` at once.
+    `coming_share` is the part of those that travel together of requests for a line that comes from DRAM.
     """
 
     size_bytes: int
@@ -49,6 +50,7 @@ class L2Setup(Struct, frozen=True):
     alone: frozenset[int] = frozenset()
     depths: Mapping[int, int] = field(default_factory=dict)
     partial_lines: int = 1 << 30
+    coming_share: float = 1.0
 
     def fetch_of(self, instruction: int) -> int:
         """Bytes that a missed sector brings."""
