@@ -104,13 +104,11 @@ def test_a_piece_lies_in_two_slices_by_turns() -> None:
 
 
 def test_contention_grows_with_the_blocks_that_work_at_one_place() -> None:
-    met = Contention(10, 20.0, 30.0)
-    window = Window(2, make_lines([0, 1], met), np.zeros(1, np.int64))
-    assert grow_contention(window, 8, {0}) == Contention(40, 80.0, 120.0)
+    assert grow_contention(Contention(10, 20.0, 30.0), 4) == Contention(40, 80.0, 120.0)
+    assert Window(2, make_lines([0, 1]), np.zeros(1, np.int64)).repeat(8, {0}) == 4
     shifts, slots = np.array([[0], [8], [0], [8]]), np.zeros(1, np.int64)
-    placed = Window(4, make_lines([0, 1], met), np.zeros(1, np.int64), shifts, slots)
-    assert grow_contention(placed, 8, {0}) == Contention(40, 80.0, 120.0)
-    assert grow_contention(placed, 8, set()) == Contention(80, 160.0, 240.0)
+    placed = Window(4, make_lines([0, 1]), np.zeros(1, np.int64), shifts, slots)
+    assert (placed.repeat(8, {0}), placed.repeat(8, set())) == (4, 8)
 
 
 def make_lines(line: list[int], met: Contention = NO_CONTENTION, words: int = ALL_WORDS, sectors: int = 15) -> Lines:

@@ -300,7 +300,9 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
         wanted_bytes_read=round(_count_wanted(sites, sum(flow.dram_read.values()), parts.l2.wanted_share)),
         sites=sites,
         passes=parts.window.lines.passes,
-        contention=grow_contention(parts.window, parts.bound.launch.blocks_total, atomics),
+        contention=grow_contention(
+            parts.window.lines.contention, parts.window.repeat(parts.bound.launch.blocks_total, atomics)
+        ),
         distinct_load_sectors=None if rest else parts.window.count_all_distinct(s.instruction for s in loads),
         window_blocks=parts.window.blocks,
         warm=parts.warm,

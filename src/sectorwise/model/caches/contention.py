@@ -10,13 +10,10 @@ from msgspec import Struct, field
 from sectorwise.model.bounds import find_pace
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     import numpy.typing as npt
 
     from sectorwise.counting.request import Access
     from sectorwise.device import DeviceSpec
-    from sectorwise.model.caches.window import Window
 
 MOST_ADDRESSES: Final = 100_000
 """Addresses, and sectors, of atomics that are told apart."""
@@ -83,17 +80,8 @@ class ContentionRecorder(Struct):
         )
 
 
-def grow_contention(window: Window, blocks_total: int, atomics: Collection[int]) -> Contention:
-    """What atomics of all blocks meet, by what those of the window do, or of the one block that stands for all.
-
-    Where the blocks' `atomics` lie at so many places, what meets at one is less by that.
-    """
-    times = blocks_total / window.blocks
-    if window.shifts is not None and window.slots is not None:
-        seen = [i for i in np.unique(window.lines.instruction).tolist() if i in atomics]
-        places = [np.unique(window.shifts[:, window.slots[i]]).size for i in seen]
-        times = blocks_total / max(places, default=1)
-    met = window.lines.contention
+def grow_contention(met: Contention, times: float) -> Contention:
+    """What so many times the work meets, at the same places."""
     return Contention(met.hottest_lanes * times, met.hottest_ns * times, met.busiest_ns * times)
 
 

@@ -36,9 +36,9 @@ def find_merging(bound: BoundLaunch, execution: Execution, occupancy: Occupancy,
 
     They spread over as many cycles as the SM's warps ask for lines in one pass of their loop. What DRAM brings is on
     its way for so long that SMs which are late catch up, unless they compute for longer in each pass. Bulk copies are
-    one warp's, and SMs that want the same tile ask for it line by line together: of 64 tiles that were the same an H200's
-    L2 was asked for 17. But not for parts of sectors, as rows of 16 bytes are, and not for several blocks at once
-    (multicast): there it was asked for each (tests/measured/tiles).
+    one warp's, and SMs that want the same tile ask for it line by line together: of 64 tiles that were the same an
+    H200's L2 was asked for 17. But not for parts of sectors, as rows of 16 bytes are, and not for several blocks at
+    once (multicast): there it was asked for each (tests/measured/tiles).
     """
     code, sites = bound.kernel.instructions, execution.sites
     copies = [site for site in sites if copy_form_of(code[site.instruction]) is not None]

@@ -14,7 +14,7 @@ from sectorwise.machine.numpy_engine import open_tally, run_blocks
 from sectorwise.model.caches.lines import MOST_LINES, SECTORS_IN_LINE, Lines, count_warps, record_lines, unite_sectors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     import numpy.typing as npt
 
@@ -91,6 +91,16 @@ class Window(Struct, frozen=True):
         if touched.size * shifts.size > MOST_DISTINCT:
             return touched.size * shifts.size
         return np.unique(touched[:, None] + shifts[None, :]).size
+
+    def repeat(self, blocks_total: int, instructions: Collection[int]) -> float:
+        """How often all blocks of the launch do at one place what these instructions do in the lines that are kept.
+
+        Of blocks that lie like one of them, each at so many places, all others do it elsewhere.
+        """
+        if self.shifts is None or self.slots is None:
+            return blocks_total / self.blocks
+        seen = [i for i in np.unique(self.lines.instruction).tolist() if i in instructions]
+        return blocks_total / max((np.unique(self.shifts[:, self.slots[i]]).size for i in seen), default=1)
 
     def count_all_distinct(self, instructions: Iterable[int]) -> int | None:
         """Sectors that these instructions touch together; None where not all lines are known."""
