@@ -180,7 +180,7 @@ def execute_plan(
     bound = bind_plan(plan, memories, offsets or {})
     execution = execute(bound, ExecutionOptions())
     assert execution.faults == ()
-    assert execution.limitations == ()
+    assert (execution.limitations, execution.hangs) == ((), ())
     held = [each.buffer if isinstance(each, TensorMapArgument) else each for each in bound.launch.arguments]
     names = [argument.name for argument in held if isinstance(argument, BufferArgument)]
     return {str(name): execution.read_buffer(number) for number, name in enumerate(names)}

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 H200 = 132, (9, 0)
 NAN = {"bf16": 0x7FC0, "f16": 0x7E00, "e4m3": 0x7F, "i8": 77}
-ALONE, TWO, WIDE = RingForm(1, 2, 1, 1, 2), RingForm(2, 1, 2, 2, 2), RingForm(2, 3, 1, 2, 1, 16)
+ALONE, TWO = RingForm(1, 2, 1, 1, 2, early=2), RingForm(2, 1, 2, 2, 2, early=1)
+WIDE, FEW = RingForm(2, 3, 1, 2, 1, 16), RingForm(1, 3, 1, 2, 2, early=1)
 
 
 def surround(values: Array, kind: str, left: int, right: int) -> Array:
@@ -67,6 +68,7 @@ def multiply_in_form(
         (("bf16", "e4m3"), 16, 53, 2032, TWO, 2),
         (("bf16", "bf16"), 9, 53, 1000, TWO, 4),
         (("bf16", "bf16"), 9, 53, 4104, WIDE, 4),
+        (("f16", "f16"), 1, 83, 3016, FEW, 4),
     ],
 )
 def test_products_are_those_of_float64(
@@ -137,6 +139,9 @@ def plan_of(weights: str, rows: int, depth: int, batch: int) -> KernelPlan:
         ("i8", 1000, 2048, 1, "gemv_ring<Int8, bf16, 1, 1, 4, 2, 2>", 126),
         ("i8", 4096, 2048, 1, "gemv_ring<Int8, bf16, 1, 2, 2, 1, 2>", 132),
         ("bf16", 4096, 4096, 16, "gemv_ring<Plain, bf16, 2, 4, 1, 2, 2>", 132),
+        ("bf16", 14336, 4096, 1, "gemv_ring<Plain, bf16, 1, 4, 1, 2, 2>", 132),
+        ("bf16", 1024, 4096, 8, "gemv_ring<Plain, bf16, 1, 4, 1, 2, 2>", 128),
+        ("bf16", 4096, 512, 3, "gemv_ring<Plain, bf16, 1, 1, 4, 1, 2>", 132),
     ],
 )
 def test_which_form_for_which_shape(weights: str, rows: int, depth: int, batch: int, kernel: str, blocks: int) -> None:
@@ -156,9 +161,25 @@ def test_sixteen_warps_keep_x_of_twice_the_depth() -> None:
     assert kernel.resources.local_bytes_per_thread == 0
 
 
+@pytest.mark.parametrize(("rows", "rings"), [(1024, False), (5120, True), (12672, True), (12688, False)])
+def test_sixteen_warps_with_few_inputs_have_several_tiles_and_not_many(rows: int, rings: bool) -> None:  # noqa: FBT001
+    form = RingForm(1, 4, 1, 2, 1, 16, 1)
+    assert choose_ring(describe("bf16", rows, 8192, 8), *H200) == (form if rings else None)
+
+
+@pytest.mark.parametrize(
+    ("weights", "rows", "early"),
+    [("e4m3", 1024, 0), ("e4m3", 2560, 0), ("e4m3", 4096, 1), ("e4m3", 14336, 2), ("bf16", 2560, 0), ("bf16", 4096, 1)],
+)
+def test_what_comes_early_is_no_more_than_on_its_way_and_not_all(weights: str, rows: int, early: int) -> None:
+    form = choose_ring(describe(weights, rows, 4096, 1), *H200)
+    assert form is not None
+    assert form.early == early
+
+
 @pytest.mark.parametrize(
     ("weights", "depth", "batch"),
-    [("e4m3", 1008, 1), ("e4m3", 8208, 1), ("bf16", 4096, 8), ("bf16", 8208, 16), ("f32", 4096, 16), ("u4", 4096, 1)],
+    [("e4m3", 1008, 1), ("e4m3", 8208, 1), ("bf16", 504, 8), ("bf16", 8208, 16), ("f32", 4096, 16), ("u4", 4096, 1)],
 )
 def test_what_fits_no_registers_goes_otherwise(weights: str, depth: int, batch: int) -> None:
     assert choose_ring(describe(weights, 4096, depth, batch), *H200) is None
@@ -167,7 +188,7 @@ def test_what_fits_no_registers_goes_otherwise(weights: str, depth: int, batch: 
 def test_older_gpus_and_rows_that_overlap_go_otherwise() -> None:
     product = describe("i8", 4096, 4096, 1)
     assert choose_ring(product, 132, (8, 9)) is None
-    assert choose_ring(product, 132, (10, 0)) == RingForm(1, 2, 2, 2, 2)
+    assert choose_ring(product, 132, (10, 0)) == RingForm(1, 2, 2, 2, 2, early=1)
     for step in (0, -4096, 2048):
         turned = Product("bf16", "i8", 1, 4096, 4096, (4096, 1), (step, 1), (4096, 1), 512, 1 << 20)
         assert choose_ring(turned, *H200) is None

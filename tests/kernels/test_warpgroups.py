@@ -178,6 +178,13 @@ def test_few_rows_are_fetched_by_clusters_of_four_where_all_find_room() -> None:
     assert choose_tile(sizes_of(48, 16384, 4096), 132).cluster <= 2
 
 
+def test_narrow_products_wider_than_64_share_their_depth_turned_where_all_run_at_a_time() -> None:
+    assert choose_tile(sizes_of(96, 4096, 4096), 132) == Tile(64, 96, 2, turned=True, split=True)
+    assert choose_tile(sizes_of(128, 4096, 4096), 132) == Tile(64, 128, 2, turned=True, split=True)
+    assert not choose_tile(sizes_of(128, 8192, 4096), 132).split
+    assert not any(tile.split and tile.across > 64 for tile in list_tiles(sizes_of(144, 4096, 4096), 132))
+
+
 def test_work_is_shared_to_the_last_step() -> None:
     for m, n, k, multiprocessors in itertools.product((48, 4096), (264, 5000), (64, 1000, 14336), (2, 78, 132)):
         sizes = sizes_of(m, n, k, count=2)

@@ -39,4 +39,4 @@ def check(row: Row, totals: tuple[str, ...]) -> None:
     assert list_counted_totals(kernel, row, totals) == list_measured_totals(row, totals)
     assert kernel.totals.instructions == row.warp_instructions
     assert {site.certainty for site in kernel.sites} <= {Certainty.EXACT}
-    assert (kernel.faults, kernel.limitations) == ((), ())
+    assert (kernel.faults, kernel.limitations, kernel.hangs) == ((), (), ())

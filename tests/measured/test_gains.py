@@ -98,7 +98,7 @@ def test_remedy_makes_one_measured_launch_into_another(name: str) -> None:
     before, after = analyze_recorded(pair)
     assert sort_counts(list_counted(before)) == sort_counts(list_measured(find_row(pair.family, pair.before)))
     assert sort_counts(list_counted(after)) == sort_counts(list_measured(find_row(pair.family, pair.after)))
-    assert (after.faults, after.limitations) == ((), ())
+    assert (after.faults, after.limitations, after.hangs) == ((), (), ())
 
 
 def sort_counts(counts: Sequence[Mapping[str, int | None]]) -> list[list[tuple[str, int | None]]]:

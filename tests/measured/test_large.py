@@ -44,7 +44,7 @@ def test_large_launches_are_counted_in_seconds(row: Row) -> None:
     assert (kernel.totals.instructions == row.totals["instructions"]) == (row.name not in REBUILT)
     assert {site.certainty for site in kernel.sites} <= NOT_EXACT.get(row.name, {Certainty.EXACT})
     assert (kernel.coverage.sampled is None) == (Certainty.SAMPLED not in NOT_EXACT.get(row.name, ()))
-    assert (kernel.faults, kernel.limitations) == ((), ())
+    assert (kernel.faults, kernel.limitations, kernel.hangs) == ((), (), ())
     assert seconds < MOST_SECONDS
 
 

@@ -30,7 +30,7 @@ def test_every_launch_counts_what_the_profiler_counts_and_leaves_what_was_sent()
     for launch in launches:
         bound = bind(kernels[launch.kernel], launch, load_device("h200"))
         done = execute(bound, ExecutionOptions())
-        assert (done.limitations, done.faults) == ((), ())
+        assert (done.limitations, done.faults, done.hangs) == ((), (), ())
         row = measured[str(launch.case)]
         mine = [{name: getattr(site, name) for name in COUNTS} for site in done.sites]
         assert mine == [{name: each.get(name, 0) for name in COUNTS} for each in row["memory_instructions"]], (

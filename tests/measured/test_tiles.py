@@ -89,7 +89,7 @@ def test_sectors_of_streams(name: str) -> None:
     done = run_ring(name)
     assert sum(each.sectors for each in done.bulk) == read_rings()[name]["bulk_load_sectors"]
     assert sum(each.sectors_l2 for each in done.bulk) == read_rings()[name]["l2_sectors_read_from_sm"]
-    assert done.limitations == ()
+    assert (done.limitations, done.hangs) == ((), ())
 
 
 @pytest.mark.parametrize("name", ["load_plain", "load_row16", "load_row32", "load_range", "spread_row16"])

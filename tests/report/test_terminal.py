@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from sectorwise.machine.execution import Certainty
 from sectorwise.report import terminal
 from sectorwise.report.page import Page, measure
 from tests.report.samples import COPIES, COPYING, FAULTY, SITES, UNKNOWN, make_analysis, make_kernel
@@ -130,6 +131,20 @@ def test_faults_of_an_unrolled_line_are_one() -> None:
     assert shown.count("SW901 out of bounds: sample.cu:7") == 1
     assert "lane 5; 1,292 lanes in all, by 4 instructions" in " ".join(shown.split())
     assert "lane 5; 7 lanes in all" in shown
+
+
+@pytest.mark.parametrize(
+    ("certainty", "word", "meaning"),
+    [
+        (Certainty.SCHEDULE_DEPENDENT, "varies", "depends on the order in which warps run"),
+        (Certainty.ASSUMED, "assumed", "depends on values that are taken for granted"),
+    ],
+)
+def test_the_legend_says_what_is_less_than_exact(certainty: Certainty, word: str, meaning: str) -> None:
+    line = f"{word:<11}{meaning}"
+    assert line not in terminal.render(make_analysis())
+    unsure = make_kernel(sites=(replace(SITES[0], certainty=certainty), *SITES[1:]))
+    assert line in terminal.render(make_analysis(unsure))
 
 
 def test_what_is_wrong_comes_before_what_is_slow() -> None:

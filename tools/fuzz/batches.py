@@ -95,6 +95,8 @@ def find_trouble(outcome: Outcome | str) -> str | None:
     execution = outcome.execution
     if execution.limitations:
         return execution.limitations[0].because
+    if execution.hangs:
+        return execution.hangs[0].message
     if execution.faults:
         return execution.faults[0].message
     return None

@@ -100,7 +100,8 @@ def _describe(file: str, name: str, target: str, kernel: Kernel, execution: Exec
     }
     # A site without a row was issued by no warp, or only with every lane predicated off.
     silent = sum(each.index not in sites and _is_silent(each, execution) for each in memory)
-    because = execution.limitations[0].because[:120] if execution.limitations else ""
+    said = [*(hang.message for hang in execution.hangs), *(each.because for each in execution.limitations)]
+    because = said[0][:120] if said else ""
     return Row(
         file,
         name,

@@ -38,11 +38,12 @@ def gemv(
 ) -> Any:  # noqa: ANN401 - an array of the framework
     """The product x W^T, for x [K] or [batch, K] and W [N, K], both bfloat16, float16 or float32; any strides.
 
-    Plan: by rows, batch 1 and 2 (float32: any, four inputs at a time): a block of up to 256 threads has a row, each two
-    loads of 16 bytes of it in flight, 16 sectors a request of 16 ideal, 64 KiB an SM; 1024 x 4096 in bfloat16 is in
-    flight at once. From batch 3 on, tensor cores: a block has 16 rows, its warps slices of the depth, which pass shared
-    memory by asynchronous copies of two rows of 256 contiguous bytes a request, 16 sectors of 16 ideal, 64 KiB an SM.
-    With more than eight inputs of up to 4,096 elements on compute capability 9.0 and above: as `gemv_int8`.
+    Plan: on compute capability 9.0 and above, 512 to 4,096 elements of bfloat16 or float16 deep, and deeper ones whose
+    part of x finds room in the registers of 16 warps: as `gemv_int8`. Else by rows, batch 1 and 2 (float32: any, four
+    inputs at a time): a block of up to 256 threads has a row, each two loads of 16 bytes of it in flight, 16 sectors a
+    request of 16 ideal, 64 KiB an SM. From batch 3 on, tensor cores: a block has 16 rows, its warps slices of the
+    depth, which pass shared memory by asynchronous copies of two rows of 256 contiguous bytes a request, 16 sectors of
+    16 ideal, 64 KiB an SM.
     W by columns ([K, N] as stored): lanes lie along N in pairs up to eights, so that there is a block for each SM. Rows
     at no multiple of 16 bytes are read element by element, other strides by a warp a row.
 
@@ -75,7 +76,8 @@ def gemv_int8(
     Plan, from compute capability 9.0 on, 1,024 to 8,192 elements deep: a block stays on each SM and goes through tiles
     of 16 rows with another that has the other half of the depth. Each of its warps has a fixed part of the depth, whose
     x is read once and stays in registers, and a ring of boxes of 16 rows by 128 bytes that it fills itself by a tensor
-    map: 64 KiB an SM on their way, all sectors whole, and again as much for the launch behind, for which there is room.
+    map: 64 KiB an SM on their way, all sectors whole, and again as much for the launch behind, for which there is room;
+    as much more comes to L2 while a launch waits for what is ahead.
     The sums of the warps meet in shared memory while they are at the next tiles. Where all x of a warp are exact in
     float16 times a power of two, as nearly always, weights become pairs of float16, in two and a half instructions a
     pair or less; else pairs of bfloat16, in four and a half or less.

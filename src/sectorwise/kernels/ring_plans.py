@@ -24,6 +24,13 @@ _BOX_BYTES: Final = _BOX_ROWS * _LINE_BYTES
 _BOXES_AHEAD: Final = 4
 """Of a warp: 64 KiB a block keep DRAM busy, and two launches find room beside each other on an SM, with room for L1."""
 
+_EARLY_OF, _EARLY_BY = 4, 5
+"""No more comes early than four fifths of what a block has; as much as is on its way besides, at most. All of it, or
+twice as much, is slower: it queues before DRAM with what the launch ahead still waits for."""
+
+_MOST_TILES: Final = 12
+"""Of blocks of 16 warps for up to eight inputs: with more tiles than that each, or a single one, others are faster."""
+
 _VECTOR_BYTES: Final = 16
 _HELD: Final = 64
 """Registers of a lane that x may take; with twice as many an SM has room for one block."""
@@ -41,7 +48,8 @@ class RingForm:
     """How a product is shared out.
 
     Blocks of a cluster and their warps share the depth, a warp has `boxes` of it, for `columns` times eight inputs;
-    `ahead` tiles are on their way, and an SM is to have room for `blocks` of so many `warps`.
+    `ahead` tiles are on their way to shared memory, and `early` more to L2 when a launch begins; an SM is to have room
+    for `blocks` of so many `warps`.
     """
 
     columns: int
@@ -50,20 +58,18 @@ class RingForm:
     cluster: int
     blocks: int
     warps: int = _WARPS
+    early: int = 0
 
 
 def choose_ring(product: Product, multiprocessors: int, capability: tuple[int, int]) -> RingForm | None:
     """The form of a product whose rows lie at multiples of 16 bytes, None where this is not the kernel for it.
 
-    It is where x of a warp fits into its registers, and more would be read of x without that than is of the weights:
-    with weights of eight bits, or many inputs.
+    It is where x of a warp fits into its registers.
     """
     if capability < _CAPABILITY or product.weights not in _FORMATS or product.rows > _MOST_ROWS:
         return None
     form, columns = _FORMATS[product.weights], 1 if product.batch <= 8 else 2
     if product.rows > 1 and not product.depth <= product.w[0] < _MOST_STEP_BYTES // (product.rows * form.item_bytes):
-        return None
-    if form.item_bytes > 1 and columns == 1:
         return None
     across = _WARPS * _LINE_BYTES // form.item_bytes
     if product.depth < across:
@@ -75,11 +81,15 @@ def choose_ring(product: Product, multiprocessors: int, capability: tuple[int, i
     if form.item_bytes > 1 and boxes > _BOXES_AHEAD and product.depth % (2 * across * cluster) == 0:
         # An SM has room for one block of these. Where some have a box less it took a third longer than without.
         boxes, warps = boxes // 2, 2 * _WARPS
+        if columns == 1 and not multiprocessors < cluster * tiles <= _MOST_TILES * multiprocessors:
+            return None
     held = boxes * columns * _VECTOR_BYTES // form.item_bytes
     if boxes > _BOXES_AHEAD or held > 2 * _HELD:
         return None
     blocks = 2 if held <= _HELD and warps == _WARPS else 1
-    return RingForm(columns, boxes, _BOXES_AHEAD // boxes, cluster, blocks, warps)
+    ahead, clusters = _BOXES_AHEAD // boxes, min(max(1, multiprocessors // cluster), tiles)
+    early = min(ahead, max(0, tiles * _EARLY_OF // (clusters * _EARLY_BY) - ahead))
+    return RingForm(columns, boxes, ahead, cluster, blocks, warps, early)
 
 
 def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelPlan:
@@ -99,7 +109,7 @@ def plan_ring(product: Product, multiprocessors: int, form: RingForm) -> KernelP
         ),
         *(Pointer("x"), scales, Pointer("y")),
         *(Number(product.rows, 4), Number(product.depth, 4), Number(product.x[0]), Number(product.scale_step)),
-        *(Numbers(product.y), Number(product.batch, 4), Number(product.ready, 4)),
+        *(Numbers(product.y), Number(product.batch, 4), Number(product.ready, 4), Number(form.early, 4)),
     )
     sizes = ", ".join(map(str, (form.columns, form.boxes, form.ahead, form.cluster, form.blocks)))
     return KernelPlan(

@@ -26,8 +26,9 @@ _MOST_STAGES: Final = 16
 _MOST_ACROSS: Final = 256
 """Columns of a product of a warpgroup (PTX ISA, wgmma)."""
 
-_MOST_SPLIT: Final = 64
-"""Columns of a tile whose depth is shared by a cluster, as far as was measured."""
+_MOST_SPLIT, _MOST_SPLIT_TURNED = 64, 128
+"""Columns of a tile whose depth is shared by a cluster, as far as it pays; and of one of the turned product that is as
+wide as that, so that the larger operand is read once."""
 
 _BARRIER_BYTES: Final = 16
 """Two barriers a stage."""
@@ -180,7 +181,9 @@ def list_tiles(sizes: Sizes, multiprocessors: int) -> Iterator[Tile]:
         rows, columns = (sizes.n, sizes.m) if turned else (sizes.m, sizes.n)
         by_rows = Tile(64, 64, 1, turned=turned).right_by_rows(sizes)
         step = LINE if by_rows else 16
-        for across in range(step, min(_MOST_SPLIT, divide_up(columns, step) * step) + 1, step):
+        width = divide_up(columns, step) * step
+        wide = (width,) if turned and _MOST_SPLIT < width <= _MOST_SPLIT_TURNED else ()
+        for across in (*range(step, min(_MOST_SPLIT, width) + 1, step), *wide):
             for cluster in (2, 4, 8):
                 tile = Tile(64, across, cluster, turned=turned, split=True)
                 if share_work(tile, sizes, multiprocessors).whole <= count_places(cluster, multiprocessors):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from sectorwise.analysis.instructions import BulkCopyUse
 from sectorwise.device import load_device
 from sectorwise.findings import Severity
+from sectorwise.machine.execution import Certainty
 from sectorwise.report.concurrency import write_concurrency
 from sectorwise.report.configs import write_configs
 from sectorwise.report.copies import write_copies
@@ -36,6 +37,8 @@ _LEGEND = (
     ("×4", "four instructions with equal counts; their requests are added"),  # noqa: RUF001 - as in the table
     ("bulk", "a copy of a whole tile or range (TMA): one request, its bytes, its sectors; K: KiB"),
     ("sure", "exact: executed for every lane, and equal to what the profiler shows"),
+    ("varies", "depends on the order in which warps run: on what atomics give back, or how often a loop looks"),
+    ("assumed", "depends on values that are taken for granted, or that are not known to the last bit"),
     ("sampled", "estimated from blocks that ran in place of all; the others need not do the same"),
     ("?", "an address depends on something that is not known"),
 )
@@ -233,6 +236,8 @@ def _write_legend(analysis: Analysis, page: Page) -> Iterator[str]:
     copies = [each for kernel in analysis.kernels for each in kernel.copies]
     needed = {"?": any(site.unknown_because for site in sites) or any(each.unknown_because for each in copies)}
     needed["bulk"] = bool(copies)
+    sure = {site.certainty for site in sites} | {each.certainty for each in copies}
+    needed["varies"], needed["assumed"] = Certainty.SCHEDULE_DEPENDENT in sure, Certainty.ASSUMED in sure
     needed["sampled"] = any(kernel.coverage.sampled is not None for kernel in analysis.kernels)
     for word, meaning in _LEGEND if sites or needed["bulk"] else ():
         if needed.get(word, True):

@@ -60,7 +60,8 @@ def compare_launch(
 
 def _note_limitations(predicted: KernelAnalysis) -> tuple[str, ...]:
     """What is not known of the launch, each reason once: totals that it may change are not predicted exactly."""
-    reasons = list(dict.fromkeys(limitation.because for limitation in predicted.limitations))
+    said = [*(hang.message for hang in predicted.hangs), *(each.because for each in predicted.limitations)]
+    reasons = list(dict.fromkeys(said))
     more = (f"and {len(reasons) - _MOST_REASONS} reasons more",) if len(reasons) > _MOST_REASONS else ()
     return (*reasons[:_MOST_REASONS], *more)
 

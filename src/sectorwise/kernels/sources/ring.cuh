@@ -18,6 +18,12 @@ __device__ void fetch_once(unsigned int to, const TensorMap& map, int x, int y, 
       : "memory");
 }
 
+// Have a box come to L2.
+__device__ void fetch_ahead(const TensorMap& map, int x, int y) {
+  asm volatile("cp.async.bulk.prefetch.tensor.3d.L2.global [%0, {%1, %2, %3}];" ::"l"(&map), "r"(x), "r"(y), "r"(0)
+               : "memory");
+}
+
 // STAGES boxes from `boxes`, at a multiple of 1,024 bytes, and a barrier of 8 bytes each from `barriers`.
 template <int STAGES> struct Ring {
   unsigned int boxes, barriers;
