@@ -107,6 +107,13 @@ def test_a_hang_that_is_not_certain_is_a_warning(source: Path) -> None:
     assert {hang.is_certain for hang in kernel.hangs} == {False}
 
 
+def test_a_wait_for_the_host_can_be_allowed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    source = tmp_path / "waits.cu"
+    wait = "while (*(volatile unsigned*)arrived < all) {}"
+    source.write_text(SOURCE.replace(wait, f"{wait}  // sectorwise: allow SW903"), encoding="utf-8")
+    assert run(capsys, "check", source, "--launch", HANGS, "--fail-on", "error").code == 0
+
+
 def test_no_promise_of_cleanness_holds(source: Path) -> None:
     with pytest.raises(AssertionError, match="SW903 endless-wait"):
         check_clean(look(source, HANGS), fail_on="error", allow_unknown=True)

@@ -24,7 +24,8 @@ _WORDS: Final = {
     Waiting.LANES: ("wait", "here for lanes that never come"),
 }
 _ESTIMATES: Final = (
-    "if what led there is as assumed: memory that nothing has written is taken as zeros, and some results are not exact"
+    "if what led there is as assumed: contents that are not given, memory that nothing has written (taken as zeros), "
+    "or results that are not exact to the last bit"
 )
 
 

@@ -48,6 +48,9 @@ The launch is executed. Warps whose registers, and all memory, are as they were 
 loop would do the same for ever; where these are all that is left, or all others wait at barriers, the launch hangs. A
 loop that changes something in each round, a counter for example, is ended by the step limit instead, with an error.
 
+What the host, or another launch, writes meanwhile is not seen. Where a wait is for that, say so on its line:
+`// sectorwise: allow SW903`.
+
 It is a warning where values led there that are assumed, such as memory that nothing has written, or where blocks that
 find no room on the device before these end might help. Where something is not known that might end the wait, it is no
 finding: the report says so among what is unknown.
