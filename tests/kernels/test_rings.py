@@ -163,7 +163,7 @@ def test_sixteen_warps_keep_x_of_twice_the_depth() -> None:
 
 @pytest.mark.parametrize(("rows", "rings"), [(1024, False), (5120, True), (12672, True), (12688, False)])
 def test_sixteen_warps_with_few_inputs_have_several_tiles_and_not_many(rows: int, rings: bool) -> None:  # noqa: FBT001
-    form = RingForm(1, 4, 1, 2, 1, 16, 1)
+    form = RingForm(1, 4, 1, 2, 1, 16)
     assert choose_ring(describe("bf16", rows, 8192, 8), *H200) == (form if rings else None)
 
 
