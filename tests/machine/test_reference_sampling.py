@@ -107,11 +107,12 @@ def test_a_sample_counts_what_all_blocks_count_and_says_so(launch: str) -> None:
 
 
 def test_what_machine_code_does_not_run_is_sampled() -> None:
-    bound = _bind("gated<<<1000, 64>>>(f32[64000], f32[4096], n=4096, rounds=40)")
-    options = ExecutionOptions(sample_above=1 << 22)
-    sampling = execute(bound, options).sampling
+    # Blocks of a cluster run together in the reference engine alone.
+    bound = _bind("paired<<<2400, 64>>>(f32[153600], f32[4096], n=4096)")
+    sampling = execute(bound, OPTIONS).sampling
     assert sampling is not None
-    assert sampling == execute_some(bound, options).sampling
+    assert sampling == execute_some(bound, OPTIONS).sampling
+    assert execute(_bind("gated<<<2400, 64>>>(f32[153600], f32[4096], n=4096, rounds=4)"), OPTIONS).sampling is None
 
 
 def test_blocks_that_read_what_others_wrote_all_run() -> None:

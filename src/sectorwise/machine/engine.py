@@ -77,7 +77,7 @@ def _execute_fastest(
         except WorkLimitError:
             pass
     try:
-        return _run_native(bound, options, show, assumes=is_large)
+        return _run_native(bound, options, show, assumes=is_large, hands_back=True)
     except OccurredError:
         # Where it happens, and how often, is for people to see: it may be in one block of many.
         return _run_reference(bound, options, show)
@@ -102,10 +102,11 @@ def _run_native(
     progress: Callable[[int, int], None] | None,
     *,
     assumes: bool = False,
+    hands_back: bool = False,
 ) -> Execution:
     from sectorwise.machine.native_engine import execute_native
 
-    return execute_native(bound, options, progress, assumes=assumes)
+    return execute_native(bound, options, progress, assumes=assumes, hands_back=hands_back)
 
 
 def _looks_small(bound: BoundLaunch) -> bool:

@@ -41,7 +41,7 @@ from sectorwise.machine.native.translate import is_skipped
 from sectorwise.machine.native.unsupported import StrayedError, UnsupportedError
 from sectorwise.machine.outcome import make_execution
 from sectorwise.machine.program import ASYNCHRONOUS, decode
-from sectorwise.machine.sampling import sample_blocks
+from sectorwise.machine.sampling import FEWEST_BLOCKS, sample_blocks
 from sectorwise.machine.taint import KNOWN
 from sectorwise.machine.unknown import say_unknown
 
@@ -63,6 +63,9 @@ _ELEMENTS_AT_ONCE = 1 << 16
 _FEWEST_BLOCKS = 16
 """Fewer blocks are not worth asking which are alike."""
 
+_MOST_CALLING = 8
+"""So many blocks that call Python may run one after the other; the reference engine runs more of them together."""
+
 
 def execute_native(
     bound: BoundLaunch,
@@ -71,6 +74,7 @@ def execute_native(
     *,
     assumes: bool = False,
     host: Host | None = None,
+    hands_back: bool = False,
 ) -> Execution:
     """Runs every lane of every warp of every block, block after block; the result is the reference engine's.
 
@@ -78,7 +82,8 @@ def execute_native(
 
     With `assumes` it also runs launches in which inexact values, or an order of warps, may decide what happens: their
     memory instructions are marked as assumed or dependent on the schedule wherever that may be, where the reference
-    engine marks them only if it was so.
+    engine marks them only if it was so. With `hands_back` it leaves launches to that engine which run no faster here:
+    dozens of blocks that are not alike, and call Python again and again.
 
     Raises:
         UnsupportedError: machine code does not do something of this launch; the reference engine does.
@@ -99,7 +104,7 @@ def execute_native(
             text = flow.step_at(min(doubts)).instruction.text
             raise UnsupportedError(f"{text} may depend on a value that is inexact, or on an order")
         with contextlib.suppress(StrayedError):
-            plan = Plan(program, flow, host, relevant, reach, doubts, assumes, calls)
+            plan = Plan(program, flow, host, relevant, reach, doubts, assumes, calls, hands_back)
             execution = _run(bound, options, plan, progress)
             if not calls and all(step.instruction.index in relevant for step in flow.steps() if writes_buffers(step)):
                 return execution
@@ -162,6 +167,8 @@ def _run(
             # What machine code takes apart further than the proof did is no harm, only work.
             with contextlib.suppress(SpoiledError):
                 left = _run_classes(tally, plan, alike, progress)
+        if plan.calls and plan.hands_back and _MOST_CALLING < left.size < FEWEST_BLOCKS:
+            raise UnsupportedError("blocks that are not alike, and wait for mbarriers")
         if left.size:
             sampling = _run_left(tally, plan, left, progress)
     met = {index: counter.met for index, counter in tally.counters.items() if counter.met}

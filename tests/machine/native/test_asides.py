@@ -57,6 +57,17 @@ extern "C" __global__ void relay(int* out, int rounds) {
     __syncwarp();
   }
 }
+// Each thread waits for the phase in which it arrived: what it sees of the barrier depends on who came before.
+extern "C" __global__ void tokens(int* out, const int* in, int rounds) {
+  __shared__ unsigned long long gate;
+  if (threadIdx.x == 0) make(at(&gate), blockDim.x);
+  __syncthreads();
+  for (int k = 0; k < rounds; k++) {
+    asm volatile("{ .reg .b64 seen; .reg .pred p; mbarrier.arrive.shared.b64 seen, [%0];"
+                 " again: mbarrier.try_wait.shared.b64 p, [%0], seen; @!p bra again; }" ::"r"(at(&gate)) : "memory");
+    out[(blockIdx.x + k) * blockDim.x + threadIdx.x] = in[threadIdx.x * (k + 1)];
+  }
+}
 // Half of a warp waits for the other half, which has parted from it.
 extern "C" __global__ void halves(int* out) {
   __shared__ unsigned long long gate;
@@ -107,6 +118,66 @@ extern "C" __global__ void ranges(int* out, const int* in, int apart, int words)
                  "r"(at(held)), "r"(4 * words) : "memory");
     asm volatile("cp.async.bulk.commit_group;");
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+  }
+}
+"""
+)
+
+SPECIALISED = (
+    HOPPER
+    + r"""
+// Two groups of warps multiply what a third fetches; each stores its part of a tile by itself, and TMA takes it away.
+extern "C" __global__ void __launch_bounds__(384, 1)
+    specialised(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b,
+                const __grid_constant__ TensorMap c, int tiles, int across, int k, int step) {
+  extern __shared__ __align__(1024) unsigned char memory[];
+  unsigned base = address_of(memory), full = base + 2 * STAGE + 2 * 32768, empty = full + 16;
+  if (threadIdx.x == 0) {
+    for (int stage = 0; stage < 2; ++stage) make_barrier(full + 8 * stage, 1), make_barrier(empty + 8 * stage, 2);
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+  }
+  __syncthreads();
+  int group = threadIdx.x / 128, round = 0;
+  if (group == 2) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if (threadIdx.x == 256)
+      for (int tile = blockIdx.x; tile < tiles; tile += step)
+        for (int t = 0; t < k / 64; ++t, ++round) {
+          unsigned to = base + round % 2 * STAGE, barrier = full + round % 2 * 8;
+          wait_for(empty + round % 2 * 8, round / 2 % 2 ^ 1);
+          announce(barrier, STAGE);
+          for (int i = 0; i < 2; ++i) {
+            fetch(to + i * BOX, &a, t * 64, tile / across * 128 + 64 * i, barrier);
+            fetch(to + (2 + i) * BOX, &b, tile % across * 128 + 64 * i, t * 64, barrier);
+          }
+        }
+    return;
+  }
+  asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+  for (int tile = blockIdx.x; tile < tiles; tile += step) {
+    float sums[16][4] = {};
+    for (int t = 0; t < k / 64; ++t, ++round) {
+      unsigned from = base + round % 2 * STAGE;
+      wait_for(full + round % 2 * 8, round / 2 % 2);
+      asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+      multiply(sums, describe(from + group * BOX, 16), describe(from + 2 * BOX, BOX));
+      asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+      asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+      if (threadIdx.x % 128 == 0) arrive(empty + round % 2 * 8);
+    }
+    float* to = (float*)(memory + 2 * STAGE + 32768 * group);
+    if (threadIdx.x % 128 == 0) asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+    asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory");
+    for (int i = 0; i < 64; ++i) to[threadIdx.x % 128 + 128 * i] = sums[i / 4][i % 4];
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    asm volatile("bar.sync %0, 128;" ::"r"(1 + group) : "memory");
+    if (threadIdx.x % 128 == 0)
+      for (int i = 0; i < 4; ++i)
+        asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];"
+                     "cp.async.bulk.commit_group;" ::"l"(&c),
+                     "r"(address_of(to) + 8192 * i), "r"(tile % across * 128 + 32 * i),
+                     "r"(tile / across * 128 + 64 * group)
+                     : "memory");
   }
 }
 """
@@ -174,6 +245,29 @@ def test_products(name: str, rows: int, columns: int, depth: int, more: str) -> 
     assert list_differences(bound, races=True) == []
 
 
+def bind_specialised(rows: int, columns: int, depth: int, blocks: int) -> BoundLaunch:
+    """A product by groups of warps that do different things, which takes tiles in turn."""
+    down, across = -(-rows // 128), -(-columns // 128)
+    maps = ", ".join(
+        f"tensor_map(bf16[{height}, {width}]=uniform(1), box=(64, 64), swizzle=128)"
+        for height, width in ((rows, depth), (depth, columns))
+    )
+    text = f"specialised<<<{blocks}, 384, 130K>>>({maps}, tensor_map(f32[{rows}, {columns}], box=(32, 64)), "
+    return bind_text(SPECIALISED, f"{text}{down * across}, {across}, {depth}, {blocks})", "sm_90a")
+
+
+@pytest.mark.parametrize("sizes", [(256, 256, 128, 3), (640, 512, 192, 20), (500, 328, 136, 5)])
+def test_groups_of_warps_that_do_different_things(sizes: tuple[int, int, int, int]) -> None:
+    assert list_differences(bind_specialised(*sizes), races=True) == []
+
+
+def test_blocks_that_are_not_alike_are_run_where_that_is_faster() -> None:
+    bound = bind_specialised(640, 640, 128, 12)
+    with pytest.raises(UnsupportedError, match="not alike"):
+        execute_native(bound, ExecutionOptions(), hands_back=True)
+    assert execute(bound, ExecutionOptions()).bulk == execute_native(bound, ExecutionOptions()).bulk
+
+
 @pytest.mark.parametrize("name", ["warpgroups", "l2_order"])
 def test_large_products_are_proven(name: str) -> None:
     side = 4096
@@ -196,6 +290,8 @@ def test_large_products_are_proven(name: str) -> None:
     [
         "relay<<<3, 128>>>(i32[8192], rounds=9)",
         "relay<<<40, 256>>>(i32[131072], rounds=5)",
+        "tokens<<<1, 96>>>(i32[480], i32[480]=arange, rounds=5)",
+        "tokens<<<1, 64>>>(i32[640], i32[640]=perm(2), rounds=7)",
         "halves<<<5, 32>>>(i32[160])",
         "ranges<<<(6, 8), 32, 4096>>>(i32[2048], i32[2048]=arange, apart=32, words=36)",
         "ranges<<<(6, 8), 32, 4096>>>(i32[2048], i32[2048]=arange, apart=4, words=20)",

@@ -16,13 +16,12 @@ from sectorwise.binary.ir import (
     Target,
 )
 from sectorwise.machine.native.aside_code import end_aside, show_aside
+from sectorwise.machine.native.block_barriers import end_at_barrier, read_barrier, read_vote
 from sectorwise.machine.native.flow import direct_target, indirect_places, is_conditional, is_indirect_call
-from sectorwise.machine.native.layout import BARRIER as AT_BARRIER
 from sectorwise.machine.native.layout import MEETS, WARP, WARPSYNC_KEY
 from sectorwise.machine.native.parting import part_lanes
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.values import Kind, Operand
-from sectorwise.machine.native.votes import choose_vote
 from sectorwise.machine.program import ASYNCHRONOUS, predicate_slot, register_slot
 from sectorwise.machine.registers import BARRIER
 
@@ -49,6 +48,8 @@ class Ending(Struct, frozen=True):
     offsets: str = ""
     shown: tuple[int, ...] = ()
     gives_up: bool = False
+    threads: str = "0"
+    """How many a barrier waits for; 0: all that live."""
 
 
 def run_inline_control(port: LlvmPort, instruction: Instruction) -> None:
@@ -153,8 +154,9 @@ def read_ending(port: LlvmPort, step: Step) -> Ending:
         case "ENDCOLLECTIVE":
             raise UnsupportedError(instruction.text)
         case "BAR":
-            yes = _read_vote(port, instruction, taken) if instruction.has("RED") else ""
-            return Ending(taken, str(_barrier_number(instruction)), yes)
+            yes = read_vote(port, instruction, taken) if instruction.has("RED") else ""
+            number, threads = read_barrier(port, instruction)
+            return Ending(taken, number, yes, threads=threads)
         case _:
             return Ending(taken)
 
@@ -223,18 +225,6 @@ def _indirect_offset(port: LlvmPort, instruction: Instruction, taken: str) -> tu
     return offset, writer.text(value, lanes=True)
 
 
-def _read_vote(port: LlvmPort, instruction: Instruction, taken: str) -> str:
-    """The lanes that say yes to BAR.RED's predicate, which stands last; without one all do."""
-    question = next((o for o in reversed(instruction.operands) if isinstance(o, Predicate)), None)
-    if question is None:
-        return taken
-    value = port.algebra.predicate(True)  # noqa: FBT003 - a value
-    if question.index != TRUE_PREDICATE:
-        value = port.read_slot(predicate_slot(question))
-    value = port.algebra.invert(value) if question.negate else value
-    return port.writer.emitter.pure(f"and i32 {taken}, {port.writer.mask(value)}")
-
-
 def _read_votes(port: LlvmPort, instruction: Instruction) -> None:
     """B2R.RESULT [R], [P]: what came of the warp's last vote."""
     if not instruction.has("RESULT"):
@@ -251,19 +241,6 @@ def _read_votes(port: LlvmPort, instruction: Instruction) -> None:
                 port.write_predicate(operand.index, algebra.invert(algebra.equal(result, algebra.word(0))))
             case _:
                 pass
-
-
-def _barrier_number(instruction: Instruction) -> int:
-    operands = [operand for operand in instruction.operands if not isinstance(operand, Predicate)]
-    if not (instruction.has("SYNC") or instruction.has("RED")) or len(operands) > 1:
-        raise UnsupportedError(instruction.text)
-    match operands:
-        case [] | [Register(index=255)]:
-            return 0
-        case [Immediate(value=value)]:
-            return value & 15
-        case _:
-            raise UnsupportedError(instruction.text)
 
 
 def end_block(port: LlvmPort, program: Program, block: BasicBlock, ending: Ending | None) -> None:
@@ -295,7 +272,7 @@ def end_block(port: LlvmPort, program: Program, block: BasicBlock, ending: Endin
                 key = _barrier_slot(instruction) - BARRIER
             _wait(port, instruction, ending, key)
         case "BAR":
-            _arrive(port, step, ending, behind)
+            end_at_barrier(port, step, ending.taken, (ending.operand, ending.threads), ending.yes)
         case opcode if opcode in ASYNCHRONOUS:
             end_aside(port, step, ending.taken)
         case _:
@@ -345,21 +322,6 @@ def _wait(port: LlvmPort, instruction: Instruction, ending: Ending, key: int) ->
     emitter.label(f"wait{number}")
     arguments = f"ptr %ctx, i32 {ending.taken}, i32 {instruction.index}, i32 {MEETS}, i32 {key}, i32 {awaited}"
     _reschedule(port, "park", arguments)
-
-
-def _arrive(port: LlvmPort, step: Step, ending: Ending, behind: int) -> None:
-    """Votes where that is asked for, and waits for the block; where no lane does, goes on."""
-    emitter, instruction = port.writer.emitter, step.instruction
-    if is_conditional(step):
-        number = emitter.name()[2:]
-        none = emitter.pure(f"icmp eq i32 {ending.taken}, 0")
-        emitter.effect(f"br i1 {none}, label %e{behind}, label %arrive{number}")
-        emitter.label(f"arrive{number}")
-    if ending.yes:
-        vote = f"i32 {ending.operand}, i32 {ending.taken}, i32 {ending.yes}, i32 {choose_vote(instruction)}"
-        emitter.effect(f"call void {emitter.require('vote')}(ptr %ctx, {vote})")
-    arguments = f"ptr %ctx, i32 {ending.taken}, i32 {instruction.index}, i32 {AT_BARRIER}"
-    _reschedule(port, "park", f"{arguments}, i32 {ending.operand}, i32 0")
 
 
 def _jump_indirect(port: LlvmPort, program: Program, step: Step, ending: Ending) -> None:

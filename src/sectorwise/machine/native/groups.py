@@ -6,28 +6,21 @@ place does; groups meet only where a convergence instruction says so.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sectorwise.machine.native.aside_code import write_aside_routine
 from sectorwise.machine.native.code import Code
+from sectorwise.machine.native.group_places import count_groups, current_group, group_at
 from sectorwise.machine.native.layout import (
-    BARRIER,
-    BARRIERS,
     CONTEXT,
     GROUP,
-    GROUP_BYTES,
     MEETS,
     NOWHERE,
     RUNS,
     TRIES,
     WARP,
-    WARP_BYTES,
 )
-from sectorwise.machine.native.votes import close_vote, write_vote_routine
+from sectorwise.machine.native.releases import write_pass, write_release
+from sectorwise.machine.native.votes import write_vote_routine
 from sectorwise.machine.scheduler import QUANTUM
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def write_group_routine(name: str) -> str:
@@ -54,7 +47,9 @@ def write_group_routine(name: str) -> str:
         case "break":
             return _write_break().text()
         case "release":
-            return _write_release().text()
+            return write_release().text()
+        case "pass":
+            return write_pass().text()
         case "wake":
             return _write_wake().text()
         case "aside" | "retract":
@@ -63,19 +58,6 @@ def write_group_routine(name: str) -> str:
             return write_vote_routine()
         case _:
             raise AssertionError(name)
-
-
-def _group(code: Code, warp: str, number: str) -> str:
-    offset = code.value(f"add i64 {code.value(f'mul i64 {number}, {GROUP_BYTES}')}, {WARP['groups']}")
-    return code.at(warp, offset)
-
-
-def _count(code: Code, warp: str) -> str:
-    return code.value(f"zext i32 {code.load('i32', warp, WARP['count'])} to i64")
-
-
-def _current(code: Code, warp: str) -> str:
-    return code.value(f"zext i32 {code.load('i32', warp, WARP['current'])} to i64")
 
 
 def _write_choose() -> Code:
@@ -87,8 +69,8 @@ def _write_choose() -> Code:
         code.run("meet", f"ptr {warp}")
     lowest, second = code.variable("i32", NOWHERE), code.variable("i32", NOWHERE)
     best = code.variable("i64", -1)
-    with code.count(_count(code, warp)) as number:
-        group = _group(code, warp, number)
+    with code.count(count_groups(code, warp)) as number:
+        group = group_at(code, warp, number)
         with code.when(code.value(f"icmp eq i32 {code.load('i32', group, GROUP['state'])}, {RUNS}")):
             place, least = code.load("i32", group, GROUP["pc"]), code.load("i32", lowest)
             below = code.value(f"icmp slt i32 {place}, {least}")
@@ -102,9 +84,9 @@ def _write_choose() -> Code:
     with code.when(code.value(f"icmp slt i64 {chosen}, 0")):
         code.give(-1)
     code.store("i32", code.value(f"trunc i64 {chosen} to i32"), warp, WARP["current"])
-    code.store("i32", code.load("i32", warp, WARP["round"]), _group(code, warp, chosen), GROUP["round"])
+    code.store("i32", code.load("i32", warp, WARP["round"]), group_at(code, warp, chosen), GROUP["round"])
     code.store("i32", code.load("i32", second), "%ctx", CONTEXT["next_pc"])
-    code.store("i32", code.load("i32", _group(code, warp, chosen), GROUP["mask"]), "%ctx", CONTEXT["mask"])
+    code.store("i32", code.load("i32", group_at(code, warp, chosen), GROUP["mask"]), "%ctx", CONTEXT["mask"])
     code.give(code.load("i32", lowest))
     return code
 
@@ -115,8 +97,8 @@ def _write_lowest() -> Code:
     code.store("i32", "%round", "%warp", WARP["round"])
     code.run("meet", "ptr %warp")
     lowest = code.variable("i32", NOWHERE)
-    with code.count(_count(code, "%warp")) as number:
-        group = _group(code, "%warp", number)
+    with code.count(count_groups(code, "%warp")) as number:
+        group = group_at(code, "%warp", number)
         with code.when(code.value(f"icmp eq i32 {code.load('i32', group, GROUP['state'])}, {RUNS}")):
             code.bump("i32", "%ctx", 1, CONTEXT["running"])
             place, least = code.load("i32", group, GROUP["pc"]), code.load("i32", lowest)
@@ -132,14 +114,14 @@ def _write_lowest() -> Code:
 def _write_remove() -> Code:
     """Takes a group out; those behind it move up."""
     code = Code("remove", "void", "ptr %warp, i64 %number")
-    last = code.value(f"sub i64 {_count(code, '%warp')}, 1")
+    last = code.value(f"sub i64 {count_groups(code, '%warp')}, 1")
     code.store("i32", code.value(f"trunc i64 {last} to i32"), "%warp", WARP["count"])
     place = code.variable("i64", "%number")
     with code.loop() as behind:
         number = code.load("i64", place)
         code.leave(behind, code.value(f"icmp sge i64 {number}, {last}"))
         after = code.value(f"add i64 {number}, 1")
-        target, source = _group(code, "%warp", number), _group(code, "%warp", after)
+        target, source = group_at(code, "%warp", number), group_at(code, "%warp", after)
         code.store("<8 x i32>", code.load("<8 x i32>", source, align=4), target, align=4)
         code.store("i64", after, place)
     code.give()
@@ -151,7 +133,7 @@ def _write_append() -> Code:
     code = Code("append", "void", "ptr %warp, i32 %mask, i32 %pc")
     with code.when(code.value("icmp eq i32 %mask, 0")):
         code.give()
-    group = _group(code, "%warp", _count(code, "%warp"))
+    group = group_at(code, "%warp", count_groups(code, "%warp"))
     code.store("i32", "%mask", group, GROUP["mask"])
     code.store("i32", "%pc", group, GROUP["pc"])
     code.store("i32", RUNS, group, GROUP["state"])
@@ -165,7 +147,7 @@ def _write_stay() -> Code:
     """The running group gives way; it goes on later from a place."""
     code = Code("stay", "void", "ptr %ctx, i32 %pc")
     warp = code.load("ptr", "%ctx", CONTEXT["warp"])
-    code.store("i32", "%pc", _group(code, warp, _current(code, warp)), GROUP["pc"])
+    code.store("i32", "%pc", group_at(code, warp, current_group(code, warp)), GROUP["pc"])
     code.store("i32", "%pc", "%ctx", CONTEXT["stop_pc"])
     code.give()
     return code
@@ -175,7 +157,7 @@ def _write_split() -> Code:
     """The running group parts: some lanes go to one place, the rest to another."""
     code = Code("split", "void", "ptr %ctx, i32 %taken, i32 %there, i32 %rest, i32 %behind")
     warp = code.load("ptr", "%ctx", CONTEXT["warp"])
-    code.run("remove", f"ptr {warp}, i64 {_current(code, warp)}")
+    code.run("remove", f"ptr {warp}, i64 {current_group(code, warp)}")
     code.run("append", f"ptr {warp}, i32 %taken, i32 %there")
     code.run("append", f"ptr {warp}, i32 %rest, i32 %behind")
     code.give()
@@ -190,8 +172,8 @@ def _write_leave() -> Code:
     """Lanes exit; the rest of the running group goes on behind."""
     code = Code("leave", "void", "ptr %ctx, i32 %taken, i32 %behind")
     warp = code.load("ptr", "%ctx", CONTEXT["warp"])
-    current = _current(code, warp)
-    group = _group(code, warp, current)
+    current = current_group(code, warp)
+    group = group_at(code, warp, current)
     others = code.value("xor i32 %taken, -1")
     code.store("i32", code.value(f"and i32 {code.load('i32', warp, WARP['live'])}, {others}"), warp, WARP["live"])
     rest = code.value(f"and i32 {code.load('i32', group, GROUP['mask'])}, {others}")
@@ -208,7 +190,7 @@ def _write_park() -> Code:
     """Lanes of the running group wait at a place; the others go on behind it."""
     code = Code("park", "void", "ptr %ctx, i32 %taken, i32 %at, i32 %state, i32 %key, i32 %awaited")
     warp = code.load("ptr", "%ctx", CONTEXT["warp"])
-    group = _group(code, warp, _current(code, warp))
+    group = group_at(code, warp, current_group(code, warp))
     others = code.value("xor i32 %taken, -1")
     rest = code.value(f"and i32 {code.load('i32', group, GROUP['mask'])}, {others}")
     code.store("i32", "%taken", group, GROUP["mask"])
@@ -233,8 +215,8 @@ def _write_break() -> Code:
     with code.lanes(members) as lane:
         copy = code.at("%copies", lane, "i32")
         code.store("i32", code.value(f"and i32 {code.load('i32', copy)}, {others}"), copy)
-    with code.count(_count(code, warp)) as number:
-        group = _group(code, warp, number)
+    with code.count(count_groups(code, warp)) as number:
+        group = group_at(code, warp, number)
         waits = code.value(f"icmp eq i32 {code.load('i32', group, GROUP['state'])}, {MEETS}")
         here = code.value(f"icmp eq i32 {code.load('i32', group, GROUP['key'])}, %key")
         common = code.value(f"and i32 {code.load('i32', group, GROUP['mask'])}, {members}")
@@ -250,8 +232,8 @@ def _write_break() -> Code:
 def _write_wake() -> Code:
     """Lets groups try again that wait for the phase of a barrier to end."""
     code = Code("wake", "void", "ptr %warp")
-    with code.count(_count(code, "%warp")) as number:
-        group = _group(code, "%warp", number)
+    with code.count(count_groups(code, "%warp")) as number:
+        group = group_at(code, "%warp", number)
         with code.when(code.value(f"icmp eq i32 {code.load('i32', group, GROUP['state'])}, {TRIES}")):
             code.store("i32", RUNS, group, GROUP["state"])
     code.give()
@@ -275,15 +257,15 @@ def _write_meet() -> Code:
     arrived = code.variable("i32", 0)
     with code.loop() as behind:
         number = code.load("i64", place)
-        code.leave(behind, code.value(f"icmp sge i64 {number}, {_count(code, '%warp')}"))
-        group = _group(code, "%warp", number)
+        code.leave(behind, code.value(f"icmp sge i64 {number}, {count_groups(code, '%warp')}"))
+        group = group_at(code, "%warp", number)
         code.store("i64", code.value(f"add i64 {number}, 1"), place)
         with code.when(code.value(f"icmp eq i32 {code.load('i32', group, GROUP['state'])}, {MEETS}")):
             key = code.load("i32", group, GROUP["key"])
             awaited = code.value(f"and i32 {code.load('i32', group, GROUP['awaited'])}, {live}")
             code.store("i32", 0, arrived)
-            with code.count(_count(code, "%warp")) as other:
-                second = _group(code, "%warp", other)
+            with code.count(count_groups(code, "%warp")) as other:
+                second = group_at(code, "%warp", other)
                 with code.when(_waits_so(code, live, second, key, awaited)):
                     mask = code.load("i32", second, GROUP["mask"])
                     code.store("i32", code.value(f"or i32 {code.load('i32', arrived)}, {mask}"), arrived)
@@ -299,74 +281,27 @@ def _write_meet() -> Code:
 
 def _let_go(code: Code, live: str, key: str, awaited: str) -> None:
     """Marks all groups of a wait as waiting for nobody: those at other places are joined in their turn."""
-    with code.count(_count(code, "%warp")) as other:
-        second = _group(code, "%warp", other)
+    with code.count(count_groups(code, "%warp")) as other:
+        second = group_at(code, "%warp", other)
         with code.when(_waits_so(code, live, second, key, awaited)):
             code.store("i32", 0, second, GROUP["awaited"])
 
 
 def _join(code: Code, live: str, number: str, key: str) -> None:
     """Joins the group with all that were let go at its place, as one group that runs, at the end of the list."""
-    at = code.load("i32", _group(code, "%warp", number), GROUP["pc"])
+    at = code.load("i32", group_at(code, "%warp", number), GROUP["pc"])
     joined = code.variable("i32", 0)
     other = code.variable("i64", 0)
     code.store("i32", 0, joined)
-    code.store("i64", _count(code, "%warp"), other)
+    code.store("i64", count_groups(code, "%warp"), other)
     with code.loop() as behind:
         last = code.value(f"sub i64 {code.load('i64', other)}, 1")
         code.leave(behind, code.value(f"icmp slt i64 {last}, {number}"))
         code.store("i64", last, other)
-        second = _group(code, "%warp", last)
+        second = group_at(code, "%warp", last)
         here = code.value(f"icmp eq i32 {code.load('i32', second, GROUP['pc'])}, {at}")
         with code.when(code.value(f"and i1 {here}, {_waits_so(code, live, second, key, '0')}")):
             mask = code.load("i32", second, GROUP["mask"])
             code.store("i32", code.value(f"or i32 {code.load('i32', joined)}, {mask}"), joined)
             code.run("remove", f"ptr %warp, i64 {last}")
     code.run("append", f"ptr %warp, i32 {code.load('i32', joined)}, i32 {code.value(f'add i32 {at}, 1')}")
-
-
-def _add_lanes(code: Code, total: str, mask: str) -> None:
-    lanes = code.value(f"call i32 @llvm.ctpop.i32(i32 {mask})")
-    code.store("i32", code.value(f"add i32 {code.load('i32', total)}, {lanes}"), total)
-
-
-def _waiting(code: Code, warps: str, number: str, key: str) -> Iterator[str]:
-    """What follows happens for each group of a warp that waits at a block barrier."""
-    warp = code.at(warps, code.value(f"mul i64 {number}, {WARP_BYTES}"))
-    with code.count(_count(code, warp)) as place:
-        group = _group(code, warp, place)
-        waits = code.value(f"icmp eq i32 {code.load('i32', group, GROUP['state'])}, {BARRIER}")
-        here = code.value(f"icmp eq i32 {code.load('i32', group, GROUP['key'])}, {key}")
-        with code.when(code.value(f"and i1 {waits}, {here}")):
-            yield group
-
-
-def _write_release() -> Code:
-    """Lets go of block barriers at which every lane that has not exited waits; gives the number of groups let go."""
-    code = Code("release", "i32", "ptr %ctx")
-    warps = code.load("ptr", "%ctx", CONTEXT["warps"])
-    total = code.load("i64", "%ctx", CONTEXT["warp_count"])
-    needed, released = code.variable("i32", 0), code.variable("i32", 0)
-    with code.count(total) as number:
-        warp = code.at(warps, code.value(f"mul i64 {number}, {WARP_BYTES}"))
-        _add_lanes(code, needed, code.load("i32", warp, WARP["live"]))
-    with code.count(BARRIERS) as barrier:
-        key = code.value(f"trunc i64 {barrier} to i32")
-        present = code.variable("i32", 0)
-        with code.count(total) as number:
-            for group in _waiting(code, warps, number, key):
-                _add_lanes(code, present, code.load("i32", group, GROUP["mask"]))
-        some = code.value(f"icmp ne i32 {code.load('i32', present)}, 0")
-        enough = code.value(f"icmp uge i32 {code.load('i32', present)}, {code.load('i32', needed)}")
-        with code.when(code.value(f"and i1 {some}, {enough}")):
-            voted, result = close_vote(code, barrier)
-            with code.count(total) as number:
-                warp = code.at(warps, code.value(f"mul i64 {number}, {WARP_BYTES}"))
-                for group in _waiting(code, warps, number, key):
-                    code.store("i32", RUNS, group, GROUP["state"])
-                    code.bump("i32", group, 1, GROUP["pc"])
-                    code.bump("i32", released, 1)
-                    before = code.load("i32", warp, WARP["vote"])
-                    code.store("i32", code.value(f"select i1 {voted}, i32 {result}, i32 {before}"), warp, WARP["vote"])
-    code.give(code.load("i32", released))
-    return code

@@ -33,6 +33,7 @@ CONTEXT, CONTEXT_BYTES = _place(
     ("data", 8 * WORD_ROW, 256),
     ("pattern", 64 + LONG_ROW, 64),
     ("votes", VOTE_BYTES * BARRIERS, 16),
+    ("passed", 4 * BARRIERS, 4),
     ("mask", 4, 4),
     ("block_numbers", 8, 8),
     ("block_lengths", 8, 8),

@@ -80,6 +80,7 @@ def _open_block(code: Code, block: str) -> None:
     marks = code.value(f"mul i64 {code.load('i64', '%ctx', CONTEXT['local_map_bytes'])}, {warps}")
     _zero(code, code.load("ptr", "%ctx", CONTEXT["local_maps"]), marks)
     _zero(code, code.at("%ctx", CONTEXT["votes"]), str(VOTE_BYTES * BARRIERS))
+    _zero(code, code.at("%ctx", CONTEXT["passed"]), str(4 * BARRIERS))
     masks = code.load("ptr", "%ctx", CONTEXT["full_masks"])
     with code.count(warps) as number:
         warp = _warp(code, number)

@@ -49,7 +49,7 @@ class Plan(Struct, frozen=True):
 
     `reach` says which parts of memory instructions touch. `doubts` are memory instructions of which it is not certain
     that they do what they do here, and why; `assumes` says that there may be more. `calls` says that machine code calls
-    Python often.
+    Python often, `hands_back` that the reference engine is to run what it runs faster.
     """
 
     program: Program
@@ -60,6 +60,7 @@ class Plan(Struct, frozen=True):
     doubts: Mapping[int, int] = field(default_factory=dict)
     assumes: bool = False
     calls: bool = False
+    hands_back: bool = False
 
 
 class Built(Struct, frozen=True):

@@ -165,11 +165,11 @@ def _follow_step(step: Step, sort: tuple[Marks, Source], doubts: Doubts, *, load
         return slot in doubts and guard not in doubts[slot]
 
     # Branches and waits decide by all that they read, memory accesses by address and guard.
-    decides = marks.reads if step.action is None else set(step.address_slots)
-    decides = decides if source.reaches_waits else decides - marks.awaits
+    reads = marks.reads if source.reaches_waits else marks.reads - marks.awaits
+    decides = reads if step.action is None else set(step.address_slots)
     guarded = step.guard_slot in doubts and (step.access is not None or step.action is None)
     decided = guarded or any(in_doubt(slot) for slot in decides)
-    doubt = any(in_doubt(slot) for slot in marks.reads) or step.guard_slot in doubts
+    doubt = any(in_doubt(slot) for slot in reads) or step.guard_slot in doubts
     doubt |= loads_doubt
     _write(marks.writes, guard, doubts, doubt=doubt or source.results(marks))
     return decided, doubt or source.stores(marks)
