@@ -14,7 +14,6 @@ from sectorwise.machine.native.layout import (
     STORED,
     WORD_ROW,
 )
-from sectorwise.machine.native.matrices import write_product_routine
 from sectorwise.machine.native.memory import ARGUMENTS, WINDOW_BYTES
 from sectorwise.machine.native.moves import GATHER, LONGS, POINTERS, SCATTER, VECTOR
 from sectorwise.machine.native.requests import booleans, first_of, spread
@@ -53,6 +52,9 @@ def write_exchange_routine(name: str) -> str:
         case ["copy" | "copy_touch", width]:
             return _write_copy(name, int(width)).text()
         case ["product", *_]:
+            # Loaded here: few kernels multiply matrices.
+            from sectorwise.machine.native.matrices import write_product_routine
+
             return write_product_routine(name)
         case ["matrix", operation, matrices]:
             return _write_matrix(name, operation, int(matrices)).text()

@@ -8,8 +8,8 @@ from msgspec import Struct, field
 
 from sectorwise.binary.ir import TRUE_PREDICATE, Constant, Predicate, Register, Target
 from sectorwise.counting.request import Space
+from sectorwise.machine.divisions import names_rounding
 from sectorwise.machine.native.aside_forms import is_trial
-from sectorwise.machine.native.detours import find_detours
 from sectorwise.machine.native.trace import Marks, trace_step
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.program import BasicBlock, Program, block_at
@@ -92,8 +92,18 @@ def find_flow(program: Program) -> Flow:
     for block in blocks.values():
         for step in steps_of(block):
             marks[step.instruction.index] = trace_step(step)
-    detours = find_detours(program.kernel, blocks, marks)
-    return Flow(blocks, leads, marks, frozenset(dead_ends), detours=detours)
+    return Flow(blocks, leads, marks, frozenset(dead_ends), detours=_find_detours(program, blocks, marks))
+
+
+def _find_detours(
+    program: Program, blocks: Mapping[int, BasicBlock], marks: Mapping[int, Marks]
+) -> Mapping[int, Detour]:
+    if not any(map(names_rounding, program.kernel.functions)):
+        return {}
+    # Loaded here: few kernels have any.
+    from sectorwise.machine.native.detours import find_detours
+
+    return find_detours(program.kernel, blocks, marks)
 
 
 def split_at_accesses(flow: Flow) -> Flow:
