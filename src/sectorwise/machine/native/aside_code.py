@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sectorwise.machine.native.aside_forms import is_trial, read_aside
-from sectorwise.machine.native.aside_motion import Motion, find_motion
 from sectorwise.machine.native.code import Code
 from sectorwise.machine.native.flow import is_conditional
 from sectorwise.machine.native.layout import CONTEXT, TRIES
+from sectorwise.machine.native.meetings import Motion, find_motion
 from sectorwise.machine.native.unsupported import UnsupportedError
 
 if TYPE_CHECKING:

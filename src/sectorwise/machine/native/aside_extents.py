@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 
 from sectorwise.counting.pieces import LINE_BYTES
 from sectorwise.machine.likeness import SAME, Extent, Form, add_forms
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sectorwise.binding import BoundLaunch
     from sectorwise.launch.map_bytes import TensorMap
     from sectorwise.machine.likeness import Axis
-    from sectorwise.machine.native.aside_motion import Motion
+    from sectorwise.machine.native.meetings import Motion
 
     Columns = Mapping[Axis, npt.NDArray[np.int64]]
 
@@ -41,17 +41,15 @@ class Sight(Struct):
     greatest: list[int]
 
 
-class Sights(Struct):
-    """What has been seen since the last block began, by instruction and address of the map (0: ranges)."""
-
-    seen: dict[tuple[int, int], Sight] = field(default_factory=dict)
+Sights = dict[tuple[int, int], Sight]
+"""What has been seen since the last block began, by instruction and address of the map (0: ranges)."""
 
 
 def look(sights: Sights, index: int, where: int, tensor: TensorMap | None, numbers: tuple[int, ...]) -> None:
     """Notes where an instruction copied something: a corner by the map at an address, or a range."""
-    sight = sights.seen.get((index, where))
+    sight = sights.get((index, where))
     if sight is None:
-        sights.seen[index, where] = Sight(tensor, list(numbers), list(numbers))
+        sights[index, where] = Sight(tensor, list(numbers), list(numbers))
         return
     sight.least = [min(pair) for pair in zip(sight.least, numbers, strict=True)]
     sight.greatest = [max(pair) for pair in zip(sight.greatest, numbers, strict=True)]
@@ -60,7 +58,7 @@ def look(sights: Sights, index: int, where: int, tensor: TensorMap | None, numbe
 def find_extents(sights: Sights, motions: Mapping[int, Motion], bound: BoundLaunch) -> list[Extent]:
     """How far the places of copies may go."""
     found: list[Extent] = []
-    for (index, _), sight in sights.seen.items():
+    for (index, _), sight in sights.items():
         motion = motions[index]
         if sight.tensor is None:
             low, high = _find_bounds(bound, sight)
@@ -89,7 +87,7 @@ def lie_alike(sights: Sights, motions: Mapping[int, Motion], columns: Columns) -
     """Which blocks' copies lie alike in lines as the first's, and whether that was where its tables say."""
     count = len(next(iter(columns.values())))
     alike = np.ones(count, np.bool_)
-    for (index, _), sight in sights.seen.items():
+    for (index, _), sight in sights.items():
         motion = motions[index]
         if sight.tensor is None:
             moves, numbers = motion.address, sight.least[:1]

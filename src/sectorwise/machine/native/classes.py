@@ -11,7 +11,6 @@ from sectorwise.counting.request import Space
 from sectorwise.machine.copy_sums import CopyCounter, merge_copies
 from sectorwise.machine.likeness import find_alike
 from sectorwise.machine.memory import WINDOW_BYTES, stack_bytes
-from sectorwise.machine.native.aside_extents import find_extents, lie_alike
 from sectorwise.machine.native.session import collect, count_later, run_blocks, take_copies
 from sectorwise.machine.native.watch import NEVER_GREATEST, NEVER_LEAST, make_extent
 from sectorwise.machine.places import place_blocks
@@ -149,7 +148,7 @@ def _run_example(
     table = session.regions["watches"].view(np.int64, 0, 2 * len(translation.watches)).reshape(-1, 2)
     table[:] = (NEVER_LEAST, NEVER_GREATEST)
     session.pending = []
-    session.sights.seen.clear()
+    session.sights.clear()
     stop, _ = run_blocks(session, np.array([block]))
     seen = [
         (watch, int(least), int(greatest))
@@ -161,14 +160,24 @@ def _run_example(
         for watch, least, greatest in seen
         if not watch.tabulated
     ]
-    motions = {index: motion for index, (_, motion) in translation.asides.items()}
-    extents += find_extents(session.sights, motions, bound)
     taken = find_alike(extents, columns)
-    taken &= lie_alike(session.sights, motions, columns)
+    if session.sights:
+        taken &= _copies_alike(session, bound, translation, columns)
     if not all(_agrees(watch, least, greatest, columns) for watch, least, greatest in seen if watch.tabulated):
         taken[:] = False
     taken[0] = True
     return stop, taken
+
+
+def _copies_alike(
+    session: Session, bound: BoundLaunch, translation: Translation, columns: dict[Axis, Blocks]
+) -> npt.NDArray[np.bool_]:
+    """Which blocks copy tiles and ranges as the first does."""
+    from sectorwise.machine.native.aside_extents import find_extents, lie_alike
+
+    motions = {index: motion for index, (_, motion) in translation.asides.items()}
+    alike = find_alike(find_extents(session.sights, motions, bound), columns)
+    return alike & lie_alike(session.sights, motions, columns)
 
 
 def _agrees(watch: Watch, least: int, greatest: int, columns: dict[Axis, Blocks]) -> bool:

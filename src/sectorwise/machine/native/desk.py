@@ -19,7 +19,6 @@ from sectorwise.machine.frame import Frame
 from sectorwise.machine.lanes import pack, unpack
 from sectorwise.machine.memory import global_storage, open_global_memory
 from sectorwise.machine.native.arena import make_sparse
-from sectorwise.machine.native.aside_extents import Sights
 from sectorwise.machine.native.aside_forms import read_aside
 from sectorwise.machine.native.layout import WORD_ROW
 from sectorwise.machine.registers import PREDICATE, SLOTS, Window
@@ -30,8 +29,9 @@ if TYPE_CHECKING:
 
     from sectorwise.binding import Allocation, BoundLaunch
     from sectorwise.launch.map_bytes import TensorMap
+    from sectorwise.machine.native.aside_extents import Sights
     from sectorwise.machine.native.aside_forms import Aside
-    from sectorwise.machine.native.aside_motion import Motion
+    from sectorwise.machine.native.meetings import Motion
     from sectorwise.machine.native.session import Session
     from sectorwise.machine.native.translate import Translation
     from sectorwise.machine.program import Program, Step
@@ -68,7 +68,7 @@ class Desk(Struct):
     translation: Translation
     states: memoryview
     words: memoryview
-    sights: Sights = field(default_factory=Sights)
+    sights: Sights = field(default_factory=dict)
     maps: dict[int, TensorMap | None] = field(default_factory=dict)
     named: dict[tuple[object, ...], tuple[int, ...] | None] = field(default_factory=dict)
     outcomes: dict[tuple[object, ...], Outcome] = field(default_factory=dict)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from sectorwise.machine.native.aside_code import write_aside_routine
 from sectorwise.machine.native.code import Code
-from sectorwise.machine.native.group_places import count_groups, current_group, group_at
 from sectorwise.machine.native.layout import (
     CONTEXT,
     GROUP,
@@ -18,7 +17,7 @@ from sectorwise.machine.native.layout import (
     TRIES,
     WARP,
 )
-from sectorwise.machine.native.releases import write_pass, write_release
+from sectorwise.machine.native.releases import count_groups, current_group, group_at, write_pass, write_release
 from sectorwise.machine.native.votes import write_vote_routine
 from sectorwise.machine.scheduler import QUANTUM
 

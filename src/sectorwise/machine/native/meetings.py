@@ -1,4 +1,7 @@
-"""Turns how registers differ between blocks, some of them under guards, into how they do where ways meet."""
+"""Turns how registers differ between blocks, some of them under guards, into how they do where ways meet.
+
+And where copies are issued: how the places that are copied move.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from sectorwise.machine.likeness import ALL_AXES, Likeness, relate, spoil, take_along_one_axis
+from sectorwise.machine.likeness import ALL_AXES, SAME, Form, Likeness, relate, spoil, take_along_one_axis, take_as_axis
 from sectorwise.machine.registers import PREDICATE, UNIFORM_PREDICATE
 from sectorwise.machine.tables import read_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from sectorwise.machine.native.aside_forms import Aside
     from sectorwise.machine.native.relevance import Guard
 
 AXES = ALL_AXES
@@ -130,3 +134,33 @@ def choose(holds: Likeness, new: Likeness, old: Likeness, *, negated: bool) -> L
 def bits_of(slot: int) -> int:
     """The bits of what a slot holds: 1 for predicates."""
     return 1 if PREDICATE <= slot < UNIFORM_PREDICATE + 8 else 32
+
+
+class Motion(Struct, frozen=True):
+    """How places of copies move between blocks: the coordinates of a tile, or an address and its lower word.
+
+    `tabulated` are the coordinates, or the address, that are numbers of a table in themselves.
+    """
+
+    corner: tuple[Form, ...] = ()
+    address: Form = SAME
+    low: Form = SAME
+    tabulated: tuple[bool, ...] = ()
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """All forms."""
+        return (*self.corner, self.address, self.low)
+
+
+def find_motion(aside: Aside, registers: Registers) -> Motion:
+    """How the places of a copy move, from how registers do where it is issued."""
+    if aside.address is not None:
+        low, high = (registers.read(aside.address + step, None) for step in (0, 1))
+        found = relate("join", [low, high], {})[0]
+        taken = take_as_axis(found)
+        return Motion((), taken.form, take_as_axis(low).form, (taken is not found,))
+    corner = [registers.read(slot, None) for slot in aside.corner]
+    taken_corner = [take_as_axis(each) for each in corner]
+    tabulated = tuple(one is not other for one, other in zip(corner, taken_corner, strict=True))
+    return Motion(tuple(each.form for each in taken_corner), tabulated=tabulated)

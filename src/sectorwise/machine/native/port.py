@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sectorwise.counting.request import Access
     from sectorwise.machine.algebra import Algebra
     from sectorwise.machine.native.alike import LikenessPort
-    from sectorwise.machine.native.aside_motion import Motion
+    from sectorwise.machine.native.meetings import Motion
     from sectorwise.machine.native.watch import Watcher
     from sectorwise.machine.program import Step
 

@@ -13,7 +13,6 @@ from sectorwise.machine.copy_sums import scale_copies
 from sectorwise.machine.execution import FirstRequest
 from sectorwise.machine.memory import WINDOW_BYTES, stack_bytes
 from sectorwise.machine.native.arena import Region, make_region, make_sparse
-from sectorwise.machine.native.aside_extents import Sights
 from sectorwise.machine.native.layout import (
     ALLOCATION,
     ALLOCATION_BYTES,
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from sectorwise.binding import BoundLaunch
     from sectorwise.machine.copy_sums import CopyCounter
     from sectorwise.machine.memory import GlobalMemory
+    from sectorwise.machine.native.aside_extents import Sights
     from sectorwise.machine.native.compiler import Library
     from sectorwise.machine.native.lazy import Buffers
     from sectorwise.machine.native.origins import Reach
@@ -88,7 +88,7 @@ class Session(Struct):
     keep: list[Any]
     failure: list[BaseException]
     copies: dict[int, CopyCounter] = field(default_factory=dict)
-    sights: Sights = field(default_factory=Sights)
+    sights: Sights = field(default_factory=dict)
 
 
 def open_session(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from sectorwise.counting.request import Space
     from sectorwise.machine.likeness import Form
     from sectorwise.machine.native.alike import Alike
-    from sectorwise.machine.native.aside_motion import Motion
+    from sectorwise.machine.native.meetings import Motion
     from sectorwise.machine.native.values import Operand
     from sectorwise.machine.native.watch import Watch
     from sectorwise.machine.program import BasicBlock, Program, Step
