@@ -157,6 +157,13 @@ def estimate_concurrency(
     return estimate_legs([leg], warps_per_sm, device, warps_per_block=warps_per_block, sm_count=sms, share=share)[0]
 
 
+def _count_dram(legs: Sequence[Leg]) -> tuple[float, float]:
+    """Bytes of DRAM that a warp moves on its whole way, and the share of them that is written."""
+    moved = sum(leg.passes * leg.schedule.dram_bytes for leg in legs)
+    written = sum(leg.passes * leg.schedule.dram_bytes * leg.schedule.written_share for leg in legs)
+    return moved, written / moved if moved else 0.0
+
+
 def estimate_legs(
     legs: Sequence[Leg],
     warps_per_sm: int,
@@ -182,9 +189,7 @@ def estimate_legs(
     def walk_leg(number: int, wait_ns: float) -> _Walk:
         return _walk_leg(prepared[number], shape, memory, wait_ns, cycles_per_ns)
 
-    bytes_moved = sum(leg.passes * leg.schedule.dram_bytes for leg in legs)
-    bytes_written = sum(leg.passes * leg.schedule.dram_bytes * leg.schedule.written_share for leg in legs)
-    written_share = bytes_written / bytes_moved if bytes_moved else 0.0
+    bytes_moved, written_share = _count_dram(legs)
 
     @cache
     def load_memory(busy: float) -> tuple[list[_Walk], float]:
@@ -200,7 +205,6 @@ def estimate_legs(
         schedule = each.leg.schedule
         ends = _walk_alone(each, shape, memory, cycles_per_ns) if each.follows else walk_leg(number, 0.0).ends_cycles
         spread_ns, slowest_ns = _spread(ends / cycles_per_ns, warps_per_sm * sm_count)
-        bound = Bound.MEMORY if busy >= _BUSY_ENOUGH else Bound.LATENCY
         found.append(
             Concurrency(
                 device=device.id,
@@ -216,13 +220,20 @@ def estimate_legs(
                 memory_busy=busy,
                 dram_gbs=warps * schedule.dram_bytes / walked.pass_ns,
                 load_gbs=warps * schedule.load_bytes / walked.pass_ns,
-                bound=Bound.ISSUE if each.issue_cycles >= walked.walk_ns * cycles_per_ns else bound,
+                bound=_find_bound(busy, issues=each.issue_cycles >= walked.walk_ns * cycles_per_ns),
                 spread_ns=spread_ns,
                 slowest_ns=slowest_ns,
                 assumed=memory.assumed,
             )
         )
     return found
+
+
+def _find_bound(busy: float, *, issues: bool) -> Bound:
+    """What holds warps up, where the memory is `busy` to that part, and schedulers do or do not issue all the time."""
+    if issues:
+        return Bound.ISSUE
+    return Bound.MEMORY if busy >= _BUSY_ENOUGH else Bound.LATENCY
 
 
 def _prepare(leg: Leg, warps_per_sm: int, shape: tuple[int, int], memory: MemoryModel, device: DeviceSpec) -> _Prepared:

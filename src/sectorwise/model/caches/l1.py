@@ -13,7 +13,7 @@ from sectorwise.model.caches.lines import COUNT_OF_BITS, LINE_BYTES, Role, hash_
 from sectorwise.model.caches.window import take_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import numpy.typing as npt
 
@@ -164,29 +164,38 @@ def _choose_sms(window: Window, placement: Placement) -> npt.NDArray[np.int64]:
     return used[np.linspace(0, used.size - 1, wanted).astype(np.int64)]
 
 
-def _run_sm(lines: Lines, placement: Placement, setup: L1Setup, counts: _Counts) -> None:
-    """Add what the lines of one SM's blocks do to the counts."""
+def _list_lines(
+    lines: Lines, placement: Placement, setup: L1Setup
+) -> Iterator[tuple[int, int, int, int, int, int, bool]]:
+    """The lines of one SM's blocks in the order in which they come.
+
+    Each as its instruction, line, sectors (a bit each), tick, set, whether its block follows on others (1) or begins
+    with the launch (0), and whether it begins a request.
+    """
     begins = placement.start[lines.block]
-    ticks = begins + lines.position
     turns = begins + find_turns(lines, setup.depths)
     order = np.lexsort((lines.position, lines.warp, lines.block, turns))
     request = lines.block.astype(np.int64) << 32 | lines.warp.astype(np.int64) << 26 | lines.position
-    sets = setup.count_sets()
-    fewest, spare = divmod(setup.size_bytes // LINE_BYTES, sets)
-    cache: list[OrderedDict[int, tuple[int, int, int]]] = [OrderedDict() for _ in range(sets)]
-    stream = zip(
+    return zip(
         lines.instruction[order].tolist(),
         lines.line[order].tolist(),
         lines.sectors[order].tolist(),
-        ticks[order].tolist(),
-        hash_sets(lines.line[order], sets).tolist(),
+        (begins + lines.position)[order].tolist(),
+        hash_sets(lines.line[order], setup.count_sets()).tolist(),
         (begins[order] > 0).astype(np.int64).tolist(),
         (np.diff(request[order], prepend=-1) != 0).tolist(),
         strict=True,
     )
+
+
+def _run_sm(lines: Lines, placement: Placement, setup: L1Setup, counts: _Counts) -> None:
+    """Add what the lines of one SM's blocks do to the counts."""
+    sets = setup.count_sets()
+    fewest, spare = divmod(setup.size_bytes // LINE_BYTES, sets)
+    cache: list[OrderedDict[int, tuple[int, int, int]]] = [OrderedDict() for _ in range(sets)]
     passing: dict[int, tuple[int, int]] = {}
     was_late = False
-    for instruction, line, sectors, tick, place, follows, begins_request in stream:
+    for instruction, line, sectors, tick, place, follows, begins_request in _list_lines(lines, placement, setup):
         role = setup.roles[instruction]
         if role is Role.ATOMIC:
             continue
