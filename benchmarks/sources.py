@@ -66,6 +66,48 @@ extern "C" __global__ void polynomial(float* out, const float* in) {
 )
 """About two thousand instructions."""
 
+LONG_RUNS = {
+    "divergent loops": Source(
+        SILENT.text, "diverge<<<1048576, 128>>>(i32[134217728], i32[134217728]=arange, n=134217728)"
+    ),
+    "the Mandelbrot set, 8192 by 8192": Source(
+        """
+extern "C" __global__ void escape(int* out, float step) {
+  int column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y * blockDim.y + threadIdx.y;
+  float a = column * step - 2, b = row * step - 1.5f, x = 0, y = 0;
+  int k = 0;
+  for (; k < 256 && x * x + y * y < 4; k++) {
+    float next = x * x - y * y + a;
+    y = 2 * x * y + b;
+    x = next;
+  }
+  out[row * gridDim.x * blockDim.x + column] = k;
+}
+""",
+        "escape<<<(256, 1024), (32, 8)>>>(i32[67108864], step=0.0003662109375)",
+    ),
+    "a product of 1536 by 1536, tiles of 16": Source(
+        """
+extern "C" __global__ void product(const float* a, const float* b, float* c, int n) {
+  __shared__ float left[16][16], right[16][16];
+  int x = threadIdx.x, y = threadIdx.y, row = blockIdx.y * 16 + y, column = blockIdx.x * 16 + x;
+  float sum = 0;
+  for (int k = 0; k < n; k += 16) {
+    left[y][x] = a[row * n + k + x];
+    right[y][x] = b[(k + y) * n + column];
+    __syncthreads();
+    #pragma unroll
+    for (int j = 0; j < 16; j++) sum += left[y][j] * right[j][x];
+    __syncthreads();
+  }
+  c[row * n + column] = sum;
+}
+""",
+        "product<<<(96, 96), (16, 16)>>>(f32[2359296]=uniform(1), f32[2359296]=uniform(2), f32[2359296], n=1536)",
+    ),
+}
+"""Launches that take seconds where all that they leave in memory is asked for."""
+
 
 def bind_source(source: Source) -> BoundLaunch:
     """The launch, compiled for sm_90."""

@@ -68,10 +68,12 @@ class CacheBehaviour:
     """How the caches of a device behave, as far as counters tell; a part of it describes no circuit but fits them.
 
     `sm_groups` are sizes of groups of SMs, in the order in which they get blocks; their requests for one line within
-    `merge_window_cycles` of each other travel to the L2 together, `merge_most` at most; blocks of one SM are apart by
-    `merge_skew_cycles` in the mean. The caches have `l1_ways` and `l2_ways` lines a set; in the L2 up to
-    `l2_proven_ways` of them, used again, outlive those that were used once, and `l2_dirty_share` of it at most differs
-    from DRAM. `dirty_before_bytes` lie dirty in the L2 when a profiled launch begins.
+    `merge_window_cycles` of each other travel to the L2 together, `merge_most` at most, and those for a line that comes
+    from DRAM within `merge_coming_cycles`; blocks of one SM are apart by `merge_skew_cycles` in the mean. The caches
+    have `l1_ways` and `l2_ways` lines a set; in the L2 up to `l2_proven_ways` of them, used again, outlive those that
+    were used once, and `l2_dirty_share` of it at most differs from DRAM; it has sectors in part, of which only some
+    words were stored, in at most `l2_partial_lines`. `dirty_before_bytes` lie dirty in the L2 when a profiled launch
+    begins.
     """
 
     source: Source
@@ -80,9 +82,11 @@ class CacheBehaviour:
     l2_ways: int
     l2_proven_ways: int
     l2_dirty_share: float
+    l2_partial_lines: int
     merge_most: int
     merge_window_cycles: float
     merge_skew_cycles: float
+    merge_coming_cycles: float
     dirty_before_bytes: float
 
 
@@ -94,8 +98,9 @@ class PaceBehaviour:
     on the whole device; between a block and the one that takes its place lie `block_turnaround_ns`. An SM sends one
     line of a store to the L2 every `store_line_cycles`, and the L2 takes `l2_store_lines_per_ns` from all. DRAM gives
     blocks of 64 bytes that lie alone at `lone_read_gbs`. The L2 works on one address once every `same_address_ns`
-    (`same_address_float_ns`), lane by lane, on `atomic_sectors_per_ns` of atomics in all, and on `l2_lone_per_ns`
-    requests of one sector of a line.
+    (`same_address_float_ns`), lane by lane, one of its slices on a whole sector of atomics once every
+    `atomic_sector_ns`, all of them on `atomic_sectors_per_ns`, and on `l2_lone_per_ns` requests of one sector of a
+    line.
     """
 
     source: Source
@@ -107,5 +112,6 @@ class PaceBehaviour:
     lone_read_gbs: float
     same_address_ns: float
     same_address_float_ns: float
+    atomic_sector_ns: float
     atomic_sectors_per_ns: float
     l2_lone_per_ns: float

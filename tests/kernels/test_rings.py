@@ -163,16 +163,16 @@ def test_sixteen_warps_keep_x_of_twice_the_depth() -> None:
 
 @pytest.mark.parametrize(("rows", "rings"), [(1024, False), (5120, True), (12672, True), (12688, False)])
 def test_sixteen_warps_with_few_inputs_have_several_tiles_and_not_many(rows: int, rings: bool) -> None:  # noqa: FBT001
-    form = RingForm(1, 4, 1, 2, 1, 16, 1)
+    form = RingForm(1, 4, 1, 2, 1, 16)
     assert choose_ring(describe("bf16", rows, 8192, 8), *H200) == (form if rings else None)
 
 
 @pytest.mark.parametrize(
-    ("weights", "rows", "early"),
-    [("e4m3", 1024, 0), ("e4m3", 2560, 0), ("e4m3", 4096, 1), ("e4m3", 14336, 2), ("bf16", 2560, 0), ("bf16", 4096, 1)],
+    ("weights", "rows", "depth", "early"),
+    [("e4m3", 8448, 4096, 0), ("e4m3", 8464, 4096, 1), ("i8", 28672, 1024, 2), ("bf16", 14336, 4096, 1)],
 )
-def test_what_comes_early_is_no_more_than_on_its_way_and_not_all(weights: str, rows: int, early: int) -> None:
-    form = choose_ring(describe(weights, rows, 4096, 1), *H200)
+def test_where_there_are_many_tiles_more_comes_early(weights: str, rows: int, depth: int, early: int) -> None:
+    form = choose_ring(describe(weights, rows, depth, 1), *H200)
     assert form is not None
     assert form.early == early
 
@@ -188,7 +188,7 @@ def test_what_fits_no_registers_goes_otherwise(weights: str, depth: int, batch: 
 def test_older_gpus_and_rows_that_overlap_go_otherwise() -> None:
     product = describe("i8", 4096, 4096, 1)
     assert choose_ring(product, 132, (8, 9)) is None
-    assert choose_ring(product, 132, (10, 0)) == RingForm(1, 2, 2, 2, 2, early=1)
+    assert choose_ring(product, 132, (10, 0)) == RingForm(1, 2, 2, 2, 2)
     for step in (0, -4096, 2048):
         turned = Product("bf16", "i8", 1, 4096, 4096, (4096, 1), (step, 1), (4096, 1), 512, 1 << 20)
         assert choose_ring(turned, *H200) is None

@@ -1,4 +1,4 @@
-"""Every measured launch of more than 70,000 threads: equal counts, within seconds, and exact but for those listed."""
+"""Every measured launch of more than 70,000 threads: equal counts, within seconds, and all exact."""
 
 from __future__ import annotations
 
@@ -13,10 +13,6 @@ from sectorwise.machine.execution import Certainty
 from tests.measured.compare import analyze_row, list_counted, list_counted_totals, list_measured, list_measured_totals
 from tests.measured.rows import EXACT_TOTALS, MOST_THREADS, Row, list_families, read_rows
 
-NOT_EXACT = {
-    # Whether a quotient takes its slow path hangs on loaded values, by way of MUFU.EX2.
-    "t_softmax_rows": {Certainty.ASSUMED, Certainty.SAMPLED},
-}
 REBUILT = frozenset({"t_softmax_rows"})
 """Their cubin was compiled again after the measurement, to other instructions around the same accesses."""
 
@@ -42,8 +38,8 @@ def test_large_launches_are_counted_in_seconds(row: Row) -> None:
     assert list_counted(kernel) == list_measured(row)
     assert list_counted_totals(kernel, row, EXACT_TOTALS) == list_measured_totals(row, EXACT_TOTALS)
     assert (kernel.totals.instructions == row.totals["instructions"]) == (row.name not in REBUILT)
-    assert {site.certainty for site in kernel.sites} <= NOT_EXACT.get(row.name, {Certainty.EXACT})
-    assert (kernel.coverage.sampled is None) == (Certainty.SAMPLED not in NOT_EXACT.get(row.name, ()))
+    assert {site.certainty for site in kernel.sites} <= {Certainty.EXACT}
+    assert kernel.coverage.sampled is None
     assert (kernel.faults, kernel.limitations, kernel.hangs) == ((), (), ())
     assert seconds < MOST_SECONDS
 

@@ -12,10 +12,13 @@ from msgspec.structs import replace
 
 from sectorwise.binary.cubin import read_cubin
 from sectorwise.model.caches.batches import find_depths
+from sectorwise.model.caches.contention import NO_CONTENTION
 from sectorwise.model.caches.l1 import L1Setup, simulate_l1
-from sectorwise.model.caches.l2 import L2Setup, simulate_l2
+from sectorwise.model.caches.l2 import simulate_l2
 from sectorwise.model.caches.lines import Lines, Role, fold_requests, hash_lines, read_hint
 from sectorwise.model.caches.placement import place_blocks
+from sectorwise.model.caches.sets import ALL_WORDS
+from sectorwise.model.caches.storage import L2Setup
 from sectorwise.model.caches.window import Window, shift_lines
 
 H200 = (8, 18, 8, 16, 16, 16, 16, 16, 18)
@@ -60,9 +63,10 @@ def make_window(line: list[int], *, block: list[int] | None = None, sectors: int
         instruction=np.full(len(line), instruction, np.int32),
         line=np.array(line, np.int64),
         sectors=np.full(len(line), sectors, np.uint8),
+        words=np.full(len(line), ALL_WORDS, np.uint32),
         positions=np.array([int((owner == who).sum()) for who in range(count)], np.int32),
         passes={},
-        hottest_lanes=0,
+        contention=NO_CONTENTION,
         complete=True,
     )
     return Window(count, lines, np.zeros(1, np.int64))
@@ -223,8 +227,11 @@ def test_sms_of_one_group_share_a_request_four_at_a_time() -> None:
     assert found.first.filled[0] + found.second.filled[0] == 4 * 64
     assert found.first.dram_read == {0: 4}
     assert found.second.dram_read == {}
-    alone = simulate_l2(window, placement, LOADS, replace(SETUP, merge_share=0.0))
-    assert alone.first.read[0] + alone.second.read[0] == 4 * 64
+    apart = replace(SETUP, merge_share=0.0)
+    coming = simulate_l2(window, placement, LOADS, apart)
+    assert coming.first.read[0] + coming.second.read[0] == 4 * 17  # DRAM is slower than they are apart
+    there = simulate_l2(window, placement, LOADS, apart, warmed_by=0.0)
+    assert there.first.read[0] + there.second.read[0] == 4 * 64
 
 
 def test_half_of_what_one_sm_each_reads_crosses_between_the_halves() -> None:

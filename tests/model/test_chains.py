@@ -10,8 +10,7 @@ import pytest
 import sectorwise as sw
 from sectorwise.cli.main import main
 from sectorwise.errors import ArgumentError, LaunchError
-from sectorwise.model.caches.held import hash_homes, put_back, take_stock
-from sectorwise.model.caches.lines import hash_lines
+from sectorwise.model.caches.held import hash_homes, is_sampled, put_back, take_stock
 from sectorwise.model.caches.sets import CacheSet
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ def test_lines_put_back_are_those_that_were_held_the_youngest_of_them_where_ther
             line: (entry.sectors, entry.dirty)
             for each in old
             for line, entry in each.fresh.items()
-            if hash_lines(np.array([line]))[0] % thinner == 0
+            if is_sampled(np.array([line]), thinner)[0]
         }
         found = {line: (entry.sectors, entry.dirty) for each in new for line, entry in each.fresh.items()}
         assert found.items() <= expected.items()

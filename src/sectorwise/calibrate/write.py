@@ -68,8 +68,8 @@ def _say_borrowed(base: str) -> Iterator[str]:
     lenders = [device.id for device in list_devices() if device.memory_timing and device.caches and device.pace]
     if lenders and base != lenders[0]:
         yield (
-            f"but launch_ns, same_address_float_ns, write_wait_ns and what only a profiler sees of caches are those of "
-            f"{lenders[0]}"
+            f"but launch_ns, same_address_float_ns, atomic_sector_ns, write_wait_ns and what only a profiler sees of "
+            f"caches are those of {lenders[0]}"
         )
 
 
@@ -109,6 +109,7 @@ def _write_pace(constants: Constants, base: PaceBehaviour) -> dict[str, Any]:
         "lone_read_gbs": round(constants.lone_read_gbs),
         "same_address_ns": round(constants.same_address_ns, 3),
         "same_address_float_ns": base.same_address_float_ns,
+        "atomic_sector_ns": base.atomic_sector_ns,
         "atomic_sectors_per_ns": round(constants.atomic_sectors_per_ns, 1),
         "l2_lone_per_ns": round(constants.l2_lone_per_ns),
     }

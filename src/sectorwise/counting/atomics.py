@@ -34,14 +34,14 @@ def count_atomic_wavefronts(
         return 2 * count_valid(active.any(axis=1).reshape(len(mask), -1))
     banks = (addresses // width_bytes % lanes).reshape(-1, lanes)
     serial = np.where(active, count_equal(banks, active), 0).max(axis=1)
-    return _rounds(modifiers) * sum_rows(serial.reshape(len(mask), -1))
+    return count_rounds(modifiers) * sum_rows(serial.reshape(len(mask), -1))
 
 
 def count_ideal_atomic_wavefronts(
     wavefronts: npt.NDArray[np.int64], mask: npt.NDArray[np.bool_], width_bytes: int, modifiers: tuple[str, ...]
 ) -> npt.NDArray[np.int64]:
     """Return the passes that the active lanes would need without conflicts, never more than `wavefronts` [n]."""
-    return np.minimum(wavefronts, _rounds(modifiers) * divide_up(count_valid(mask) * width_bytes, PASS_BYTES))
+    return np.minimum(wavefronts, count_rounds(modifiers) * divide_up(count_valid(mask) * width_bytes, PASS_BYTES))
 
 
 def is_done_in_shared(width_bytes: int, modifiers: tuple[str, ...]) -> bool:
@@ -79,9 +79,9 @@ def count_generic_passes(
         active = inside.reshape(-1, lanes)
         banks = (addresses // width_bytes % lanes).reshape(-1, lanes)
         serial = np.where(active, count_equal(banks, active), 0).max(axis=1)
-    return _rounds(modifiers) * sum_rows(np.maximum(serial, groups.any(axis=1)).reshape(len(mask), -1))
+    return count_rounds(modifiers) * sum_rows(np.maximum(serial, groups.any(axis=1)).reshape(len(mask), -1))
 
 
-def _rounds(modifiers: tuple[str, ...]) -> int:
+def count_rounds(modifiers: tuple[str, ...]) -> int:
     """How often an operation passes over the data: comparing and swapping are two."""
     return 2 if "CAS" in modifiers or "CAST" in modifiers else 1

@@ -76,8 +76,8 @@ def gemv_int8(
     Plan, from compute capability 9.0 on, 1,024 to 8,192 elements deep: a block stays on each SM and goes through tiles
     of 16 rows with another that has the other half of the depth. Each of its warps has a fixed part of the depth, whose
     x is read once and stays in registers, and a ring of boxes of 16 rows by 128 bytes that it fills itself by a tensor
-    map: 64 KiB an SM on their way, all sectors whole, and again as much for the launch behind, for which there is room;
-    as much more comes to L2 while a launch waits for what is ahead.
+    map: 64 KiB an SM on their way, all sectors whole, and again as much for the launch behind, for which there is room:
+    it comes to L2 first, and from there when the launch ahead has read x.
     The sums of the warps meet in shared memory while they are at the next tiles. Where all x of a warp are exact in
     float16 times a power of two, as nearly always, weights become pairs of float16, in two and a half instructions a
     pair or less; else pairs of bfloat16, in four and a half or less.

@@ -24,9 +24,9 @@ _BOX_BYTES: Final = _BOX_ROWS * _LINE_BYTES
 _BOXES_AHEAD: Final = 4
 """Of a warp: 64 KiB a block keep DRAM busy, and two launches find room beside each other on an SM, with room for L1."""
 
-_EARLY_OF, _EARLY_BY = 4, 5
-"""No more comes early than four fifths of what a block has; as much as is on its way besides, at most. All of it, or
-twice as much, is slower: it queues before DRAM with what the launch ahead still waits for."""
+_MANY_TILES: Final = 8
+"""Of a block. With fewer, nothing comes to L2 early beyond what there is room for, and never more than half of that, or
+64 KiB: it queues before DRAM with what the launch ahead still waits for."""
 
 _MOST_TILES: Final = 12
 """Of blocks of 16 warps for up to eight inputs: with more tiles than that each, or a single one, others are faster."""
@@ -88,7 +88,7 @@ def choose_ring(product: Product, multiprocessors: int, capability: tuple[int, i
         return None
     blocks = 2 if held <= _HELD and warps == _WARPS else 1
     ahead, clusters = _BOXES_AHEAD // boxes, min(max(1, multiprocessors // cluster), tiles)
-    early = min(ahead, max(0, tiles * _EARLY_OF // (clusters * _EARLY_BY) - ahead))
+    early = divide_up(ahead, 2) if warps == _WARPS and tiles > _MANY_TILES * clusters else 0
     return RingForm(columns, boxes, ahead, cluster, blocks, warps, early)
 
 

@@ -16,6 +16,11 @@ _ROUNDED = re.compile(r"__cuda_sm\d+x?_(div|rcp|dblrcp|sqrt|dsqrt)_r[nzud]_")
 """The compiler's functions for correctly rounded quotients and roots: `$__internal_0_$__cuda_sm20_div_rn_f64_full`."""
 
 
+def names_rounding(name: str) -> bool:
+    """Whether a function of this name is the compiler's own for correctly rounded quotients or roots."""
+    return _ROUNDED.search(name) is not None
+
+
 def find_trusted_seeds(kernel: Kernel) -> frozenset[int]:
     """MUFU instructions whose result is refined so far that no error of it is left.
 

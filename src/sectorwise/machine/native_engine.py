@@ -148,13 +148,16 @@ def _run(
 ) -> Execution:
     if plan.calls and plan.relevant is None:
         raise UnsupportedError("what whole ranges are copied is followed in the reference engine alone")
-    racing = find_racing(plan.flow, plan.reach, plan.relevant)
+    blocks = bound.launch.blocks_total
+    racing = find_racing(plan.flow, plan.reach, plan.relevant, blocks)
     if racing and plan.calls:
         raise UnsupportedError("values that depend on the order of warps, which wait for mbarriers")
     if racing:
         several = bound.launch.threads_per_block > LANES
         flow = split_at_accesses(plan.flow) if several else plan.flow
-        plan = structs.replace(plan, flow=structs.replace(flow, in_step=several, racing=racing))
+        plan = structs.replace(
+            plan, flow=structs.replace(flow, in_step=several, racing=racing if blocks > 1 else frozenset())
+        )
     tally = _open_tally(bound, options, plan.program)
     alike = _find_alike(bound, plan)
     sampling = None
@@ -189,7 +192,8 @@ def _run_classes(
 ) -> npt.NDArray[np.int64]:
     """Runs one block of each class that is worth it; gives the blocks that are left."""
     bound = tally.bound
-    translation, library = build_code(tally, plan, alike)
+    built = build_code(tally, plan, alike)
+    translation, library = built.translation, built.library
     counters, limit = open_counters(plan, translation), tally.options.step_limit
     session = open_session(bound, translation, library, open_buffers(tally, plan), counters, limit, plan.reach)
     attach_asides(session, bound, plan, translation)
@@ -210,9 +214,9 @@ def _run_left(
         work, grid = tally.options.sample_above, tally.bound.launch.grid
         sampled = sample_blocks(make_runner(crew), grid, left, work, tally.lengths, report)
         if sampled is not None:
-            enter_counted(tally, crew.translation, sampled.counted)
+            enter_counted(tally, crew.built.translation, sampled.counted)
             return sampled.sampling
-    enter_counted(tally, crew.translation, count_blocks(crew, left, report))
+    enter_counted(tally, crew.built.translation, count_blocks(crew, left, report))
     return None
 
 

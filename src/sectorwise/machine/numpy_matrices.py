@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 Lanes = npt.NDArray[Any]
 
-_WIDE = {"F64": 2}
-"""Words of an element, where it takes more than one."""
+_SINGLE_NAN, _HALF_NAN = 0x7FFFFFFF, 0x7FFF
+"""The NaN that sums are which are none."""
 
 
 def multiply_add(a: Sequence[Lanes], b: Sequence[Lanes], c: Sequence[Lanes], form: MatrixForm) -> list[Lanes]:
@@ -31,10 +31,21 @@ def multiply_add(a: Sequence[Lanes], b: Sequence[Lanes], c: Sequence[Lanes], for
     left = elements_a.reshape(warps, 8, 4, -1, halves, elements_a.shape[-1]).transpose(0, 4, 1, 3, 2, 5)
     right = elements_b.reshape(warps, 8, 4, -1, elements_b.shape[-1]).transpose(0, 3, 2, 4, 1)
     rows = 8 * halves
-    product = left.reshape(warps, rows, -1) @ right.reshape(warps, -1, 8)
+    product = _multiply(left.reshape(warps, rows, -1), right.reshape(warps, -1, 8))
     addend = elements_c.reshape(warps, 8, 4, halves, 2).transpose(0, 3, 1, 2, 4).reshape(warps, rows, 8)
     total = (product + addend).reshape(warps, halves, 8, 4, 2).transpose(0, 2, 3, 1, 4).reshape(warps, 32, halves, 2)
     return _words(total, form)
+
+
+def _multiply(left: Lanes, right: Lanes) -> Lanes:
+    """Products of matrices of doubles [warps, rows, depth] and [warps, depth, columns], summed along the depth in turn.
+
+    A library's product sums in an order of its own, which hangs on the host.
+    """
+    total: Lanes = left[:, :, :1] * right[:, :1]
+    for place in range(1, left.shape[2]):
+        total += left[:, :, place : place + 1] * right[:, place : place + 1]
+    return total
 
 
 def _elements(words: Sequence[Lanes], kind: str, warps: int) -> Lanes:
@@ -64,11 +75,13 @@ def _words(total: Lanes, form: MatrixForm) -> list[Lanes]:
     flat = np.ascontiguousarray(total).reshape(*total.shape[:2], -1)
     match form.accumulator:
         case "F32":
-            words = flat.astype(np.float32).view(np.uint32)
+            singles = flat.astype(np.float32).view(np.uint32)
+            words = np.where(np.isnan(flat), np.uint32(_SINGLE_NAN), singles)
         case "F16":
-            words = flat.astype(np.float16).view(np.uint32)
+            halves = flat.astype(np.float16).view(np.uint16)
+            words = np.where(np.isnan(flat), np.uint16(_HALF_NAN), halves).view(np.uint32)
         case "F64":
-            words = flat.view(np.uint32)
+            words = np.where(np.isnan(flat), np.nan, flat).view(np.uint32)
         case _:
             limited = np.clip(flat, -(2.0**31), 2.0**31 - 1) if form.saturates else flat
             words = limited.astype(np.int64).astype(np.uint32)

@@ -79,11 +79,12 @@ def join_times(*parts_ns: float) -> float:
 
 
 def combine_pass(
-    walk_ns: float, pipe_ns: float, pipe: str, warps_per_scheduler: float, *, queues: bool = True, at_once: bool = False
+    walk_ns: float, pipe_ns: float, pipe: str, apart: float, *, queues: bool = True, at_once: bool = False
 ) -> float:
     """How long the warps of an SM take for one pass: each its walk, all of them the busiest pipe.
 
-    Of the shorter one, where the pipe moves data, remains what a scheduler with few warps cannot overlap. Before a pipe
+    Where the pipe moves data, a warp waits for it beyond its walk: with as many warps as go their way `apart` from each
+    other (blocks, if these wait for each other in each pass) for its own part at least. Before a pipe
     that takes an instruction a cycle from each scheduler nothing `queues`: it costs no more than issuing does. Where
     all warps wait `at_once`, since there is one pass and all blocks began together, nothing is left to overlap.
     """
@@ -93,7 +94,7 @@ def combine_pass(
         return walk_ns + pipe_ns
     joined = join_times(walk_ns, pipe_ns)
     if pipe in DATA_PIPES:
-        return max(joined, max(walk_ns, pipe_ns) + min(walk_ns, pipe_ns) / max(1.0, warps_per_scheduler))
+        return max(joined, walk_ns + pipe_ns / max(1.0, apart))
     return joined
 
 

@@ -91,12 +91,16 @@ class _Draws(Struct, frozen=True):
 
 
 class _Walk(Struct, frozen=True):
-    """Means over the sampled warps: a pass with free issue slots and with others', a load, and bytes times latency."""
+    """Means over the sampled warps: a pass with free issue slots and with others', a load, and bytes times latency.
+
+    `ends_cycles` says when each warp ends each pass.
+    """
 
     walk_ns: float
     pass_ns: float
     latency_ns: float
     byte_ns: float
+    ends_cycles: Times
 
 
 class Leg(Struct, frozen=True):
@@ -111,12 +115,23 @@ class Leg(Struct, frozen=True):
 
 
 class _Prepared(Struct, frozen=True):
-    """A leg with what is random of its loads; `issue_cycles` is the least that a pass takes an SM."""
+    """A leg with what is random of its loads; `issue_cycles` is the least that a pass takes an SM.
+
+    Its loads wait in the memory's queue, if it `queues`; some of them for what others asked for, if it `follows`.
+    """
 
     leg: Leg
     draws: list[_Draws]
     issues: list[Issue]
     issue_cycles: float
+
+    @property
+    def queues(self) -> bool:
+        return any(draw.access.dram_share + draw.access.waiting_share > 0 for draw in self.draws)
+
+    @property
+    def follows(self) -> bool:
+        return any(draw.access.waiting_share > 0 for draw in self.draws)
 
 
 def estimate_concurrency(
@@ -162,6 +177,11 @@ def estimate_legs(
     warps = share * sm_count * warps_per_sm
     shape = (max(1, _WARPS_SAMPLED // warps_per_block), warps_per_block)
     prepared = [_prepare(leg, warps_per_sm, shape, memory, device) for leg in legs]
+
+    @cache
+    def walk_leg(number: int, wait_ns: float) -> _Walk:
+        return _walk_leg(prepared[number], shape, memory, wait_ns, cycles_per_ns)
+
     bytes_moved = sum(leg.passes * leg.schedule.dram_bytes for leg in legs)
     bytes_written = sum(leg.passes * leg.schedule.dram_bytes * leg.schedule.written_share for leg in legs)
     written_share = bytes_written / bytes_moved if bytes_moved else 0.0
@@ -169,16 +189,17 @@ def estimate_legs(
     @cache
     def load_memory(busy: float) -> tuple[list[_Walk], float]:
         wait_ns = memory.wait_ns(busy, written_share)
-        walks = [_walk_leg(each, shape, memory, wait_ns, cycles_per_ns) for each in prepared]
+        walks = [walk_leg(number, wait_ns if each.queues else 0.0) for number, each in enumerate(prepared)]
         whole_ns = sum(leg.passes * walked.pass_ns for leg, walked in zip(legs, walks, strict=True))
         return walks, warps * bytes_moved / whole_ns
 
     busy = _solve(lambda trial: load_memory(trial)[1] / memory.ceiling_gbs) if bytes_moved else 0.0
     walks = load_memory(busy)[0]
     found = []
-    for each, walked in zip(prepared, walks, strict=True):
+    for number, (each, walked) in enumerate(zip(prepared, walks, strict=True)):
         schedule = each.leg.schedule
-        spread_ns, slowest_ns = _spread(each, shape, memory, cycles_per_ns, warps_per_sm * sm_count)
+        ends = _walk_alone(each, shape, memory, cycles_per_ns) if each.follows else walk_leg(number, 0.0).ends_cycles
+        spread_ns, slowest_ns = _spread(ends / cycles_per_ns, warps_per_sm * sm_count)
         bound = Bound.MEMORY if busy >= _BUSY_ENOUGH else Bound.LATENCY
         found.append(
             Concurrency(
@@ -228,16 +249,19 @@ def _walk_leg(
         pass_ns=max(walk_ns, each.issue_cycles / cycles_per_ns),
         latency_ns=sum(means_ns) / len(means_ns) if means_ns else 0.0,
         byte_ns=sum(draw.access.request_bytes * ns for draw, ns in zip(each.draws, means_ns, strict=True)),
+        ends_cycles=ends,
     )
 
 
-def _spread(
-    each: _Prepared, shape: tuple[int, int], memory: MemoryModel, cycles_per_ns: float, warps: int
-) -> tuple[float, float]:
-    """How far passes are apart before an idle memory, and the slowest one of so many warps (see `Concurrency`)."""
+def _walk_alone(each: _Prepared, shape: tuple[int, int], memory: MemoryModel, cycles_per_ns: float) -> Times:
+    """When each sampled warp ends each pass before an idle memory, those that follow others in the mean."""
     alone = [_draw_latencies(draw, memory, 0.0, in_step=True) * cycles_per_ns for draw in each.draws]
-    ends = walk(each.issues, shape, alone, memory.l1_hit_ns * cycles_per_ns)
-    passes_ns = np.diff(ends, axis=0) / cycles_per_ns
+    return walk(each.issues, shape, alone, memory.l1_hit_ns * cycles_per_ns)
+
+
+def _spread(ends_ns: Times, warps: int) -> tuple[float, float]:
+    """How far passes are apart before an idle memory, and the slowest one of so many warps (see `Concurrency`)."""
+    passes_ns = np.diff(ends_ns, axis=0)
     slowest_ns = float(np.quantile(passes_ns, 1 - 1 / max(2, warps)) - passes_ns.mean())
     return float(passes_ns.sum(axis=0).std()) / PASSES_COUNTED**0.5, slowest_ns
 
@@ -280,8 +304,10 @@ def _solve(demand: Callable[[float], float]) -> float:
     Regula falsi in the Illinois variant: an end that stays twice running counts half. It takes a handful of walks,
     where halving takes fourteen.
     """
-    low, high = 0.0, _BUSIEST
-    over, under = demand(low), demand(high) - high
+    low, over = 0.0, demand(0.0)
+    # Demand falls, so that it is met before the memory is as busy as it would keep an idle one.
+    high = min(over, _BUSIEST)
+    under = demand(high) - high
     if under >= 0:
         return high
     busy = low

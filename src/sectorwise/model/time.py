@@ -18,6 +18,7 @@ from sectorwise.model.rings import bound_ring, find_ring
 from sectorwise.model.roofline import Level, draw_roofline
 from sectorwise.model.schedule import WARP_LANES
 from sectorwise.model.segments import name_pipe, split_segments
+from sectorwise.model.waves import weigh_blocks
 from sectorwise.model.way import Ledger, Setting, list_lanes, list_waves, walk_wave
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ SECTORS_IN_LINE: Final = 4
 LONE_SECTORS: Final = 1.5
 """Sectors a line up to which a request is taken to ask for lone ones."""
 
+MOST_UNEVEN_WAVES: Final = 16
+"""Waves up to which it is looked at how uneven blocks are."""
+
 SPREAD_LANES: Final = 4096
 """Lanes on one address up to which atomics are taken to be spread over the L2, where they add to its other work."""
 
@@ -44,7 +48,8 @@ class Time(Struct, frozen=True):
 
     `estimate_ns` is `parts_ns["launch"]`, `parts_ns["end"]` (what the last warp takes longer than the mean one, and the
     way of the last store) and the others together, of which the longest counts for most. `parts_ns` has
-    `warps` (the warps' way through their instructions, waiting and contending on their SM), `dram`, `l2` (all bytes at
+    `warps` (the warps' way through their instructions, waiting and contending on their SM, or, where blocks are uneven,
+    that of those which end last), `dram`, `l2` (all bytes at
     its full speed), `blocks` (starting them all) and `atomics` (at the L2); of launches with bulk loads
     `copies` (their stages filled and used in turn). `bound` names the longest; of `warps` what
     holds them up:
@@ -92,12 +97,15 @@ def estimate_time(
     segments = split_segments(bound.kernel, execution.issued.tolist(), warps)
     ledger = Ledger()
     stretches: list[Stretch] = []
+    walked_ns = 0.0
     for wave in list_waves(bound, occupancy, whole=Obstacle.LAST_WAVE in without):
         stretches = walk_wave(setting, segments, wave, ledger)
+        walked_ns += wave.times * sum(each.passes * each.walk.walk_ns for each in stretches)
+    uneven = {Obstacle.LATENCY, Obstacle.LAST_WAVE}.isdisjoint(without)
     parts = {
         "launch": pace.launch_ns,
         "end": 0.0 if Obstacle.LATENCY in without else find_end(stretches) + _time_stores(device, execution),
-        "warps": ledger.total(),
+        "warps": max(ledger.total(), walked_ns * _slow_down(bound, execution, occupancy) if uneven else 0.0),
         **_bound_memory(device, pace, execution, traffic, without),
         "blocks": pace.block_start_ns * bound.launch.blocks_total,
         "atomics": 0.0 if Obstacle.ATOMICS in without else _bound_atomics(pace, execution, traffic),
@@ -107,13 +115,27 @@ def estimate_time(
         parts["copies"] = bound_ring(bound, ring, bulk, traffic.shares(), parts["warps"])
     longest = name_longest(parts)
     held_up = max(ledger.by_bound, key=lambda name: ledger.by_bound[name], default="latency")
+    if parts["warps"] > ledger.total():
+        held_up = "latency"
     return Time(
-        estimate_ns=combine_bounds(parts, atomics_spread=traffic.hottest_lanes < SPREAD_LANES),
+        estimate_ns=combine_bounds(parts, atomics_spread=traffic.contention.hottest_lanes < SPREAD_LANES),
         bound=held_up if longest == "warps" else longest,
         parts_ns=parts,
         instructions_ns=ledger.by_instruction,
         assumed=(*assumed, *(text for text in traffic.assumed if text not in assumed)),
     )
+
+
+def _slow_down(bound: BoundLaunch, execution: Execution, occupancy: Occupancy) -> float:
+    """How much later blocks of these lengths end than blocks of the mean length would, each at its own pace.
+
+    Blocks whose warps wait for data take as long beside others as alone. Where they are many, lengths average out.
+    """
+    blocks, sms = bound.launch.blocks_total, bound.device.sm_count
+    if execution.lengths is None or blocks > MOST_UNEVEN_WAVES * occupancy.blocks_per_sm * sms:
+        return 1.0
+    balance = weigh_blocks(execution.lengths, occupancy.blocks_per_sm, sms)
+    return 1.0 if balance is None else balance.slowdown
 
 
 def _time_stores(device: DeviceSpec, execution: Execution) -> float:
@@ -158,21 +180,15 @@ def _count_passes(site: Site, traffic: Traffic) -> float:
 
 
 def _bound_atomics(pace: PaceBehaviour, execution: Execution, traffic: Traffic) -> float:
-    """Time in which the L2 works off all atomics: those on one address one by one, all of them sector by sector."""
+    """Time in which the L2 works off all atomics: those that meet at a sector or a slice, and all of them together."""
     atomics = {Operation.ATOMIC, Operation.REDUCTION}
     sectors = sum(
         site.sectors
         for site in execution.sites
         if site.access.operation in atomics and site.access.space is not Space.SHARED and site.unknown_because is None
     )
-    floats = any(
-        name.startswith(("F16", "F32", "F64", "BF16"))
-        for site in execution.sites
-        if site.access.operation in atomics
-        for name in site.access.modifiers
-    )
-    one_by_one = pace.same_address_float_ns if floats else pace.same_address_ns
-    return max(one_by_one * traffic.hottest_lanes, sectors / pace.atomic_sectors_per_ns)
+    met = traffic.contention
+    return max(met.hottest_ns, met.busiest_ns, sectors / pace.atomic_sectors_per_ns)
 
 
 def _bound_memory(
@@ -190,7 +206,7 @@ def _bound_memory(
     lone_stores = [each for each in stores if _asks_for_lone(each)]
     lone, stored = _count_lone(execution, traffic), sum(each.tag_requests for each in lone_stores)
     others = [each for each in stores if not _asks_for_lone(each)]
-    dense = traffic.l2_sectors_read_from_sm - lone + count_written(others)
+    dense = sum(each.asked - each.l1_hits for each in traffic.sites) - lone + count_written(others)
     return {
         "dram": bound_dram(
             device, traffic.dram_bytes_read, traffic.dram_bytes_write, traffic.lone_bytes_read, lone_gbs

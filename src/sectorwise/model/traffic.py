@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from sectorwise.counting.request import Operation, Space
-from sectorwise.device import load_device
+from sectorwise.device import load_device, require_capability
 from sectorwise.errors import UnsupportedDeviceError
 from sectorwise.model.caches.batches import find_depths
 from sectorwise.model.caches.chain import Chain, move_window, place_launch
+from sectorwise.model.caches.contention import grow_contention
 from sectorwise.model.caches.flow import Flow, extrapolate
 from sectorwise.model.caches.l1 import L1Setup, simulate_l1
-from sectorwise.model.caches.l2 import L2Setup, Rest, simulate_l2
-from sectorwise.model.caches.lines import LINE_BYTES, SECTOR_BYTES, list_roles, read_hint
+from sectorwise.model.caches.l2 import Rest, simulate_l2
+from sectorwise.model.caches.lines import SECTOR_BYTES, Role, list_roles, read_hint
 from sectorwise.model.caches.merging import Merging, find_merging
 from sectorwise.model.caches.placement import place_blocks, split_evenly
 from sectorwise.model.caches.reuse import cut_rereads
+from sectorwise.model.caches.storage import L2Setup
 from sectorwise.model.caches.window import observe_last, open_window
+from sectorwise.model.caches.written import Stored, count_written, size_written
 from sectorwise.model.copy_sites import add_copy_sites
 from sectorwise.model.latency import MEASURED_DEVICE
 from sectorwise.model.schedule import Shares
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from sectorwise.machine.execution import Execution, Site
     from sectorwise.measurements import CacheBehaviour
     from sectorwise.model.caches.chain import Placing
+    from sectorwise.model.caches.contention import Contention
     from sectorwise.model.caches.held import Held
     from sectorwise.model.caches.l1 import L1Result
     from sectorwise.model.caches.l2 import L2Result
@@ -76,7 +80,7 @@ class Traffic:
     of `dram_bytes_read` that lie alone, without a neighbour of 64 bytes; `wanted_bytes_read` those in sectors that
     loads want, then or later. `sites` has each load from global or local
     memory, `passes` the cycles that L1 takes for a request of each memory instruction, and
-    `hottest_lanes` the lanes of atomics that work on one address.
+    `contention` what atomics that meet keep the L2 busy with.
     `distinct_load_sectors` are those that loads ask for at least once, None where not all of them were seen.
     `window_blocks` of the launch's blocks were followed; `borrowed`: the caches are those of another
     device. `assumed` says what was borrowed or guessed.
@@ -91,7 +95,7 @@ class Traffic:
     wanted_bytes_read: int
     sites: tuple[SiteTraffic, ...]
     passes: Mapping[int, float]
-    hottest_lanes: int
+    contention: Contention
     distinct_load_sectors: int | None
     window_blocks: int
     warm: bool
@@ -151,18 +155,22 @@ def estimate_traffic(
     behaviour, assumed = _find_behaviour(device)
     window = window or open_window_of(bound, execution, occupancy)
     groups = _group_sms(device, behaviour, _count_sms(bound, window, occupancy))
-    placement = place_blocks(window.measure_blocks(), occupancy.blocks_per_sm, groups)
+    at_once = _count_at_once(bound, occupancy)
+    placement = place_blocks(window.measure_blocks(), at_once, groups)
     roles = list_roles(bound.kernel)
     depths = find_depths(bound.kernel.instructions)
-    l1_setup = L1Setup(occupancy.l1_bytes, behaviour.l1_ways, roles, depths, bound.launch.blocks_total)
+    whole_bytes = require_capability(device).unified_l1_shared_bytes
+    l1_setup = L1Setup(
+        occupancy.l1_bytes, behaviour.l1_ways, roles, depths, bound.launch.blocks_total, whole_bytes=whole_bytes
+    )
     l1 = simulate_l1(window, placement, l1_setup)
-    setup = _set_up_l2(bound, behaviour, find_merging(bound, execution, occupancy, behaviour), l1)
+    setup = _set_up_l2(bound, behaviour, find_merging(bound, execution, occupancy, behaviour), l1, depths)
     rest, after = bound.launch.blocks_total / window.blocks - 1, None
     if chain is None:
         l2 = simulate_l2(window, placement, roles, setup, warmed_by=2 * rest if warm else None)
     else:
         placing = place_launch(chain, bound)
-        find_rest = partial(_follow_rest, bound, execution, window, placing, (occupancy.blocks_per_sm, groups))
+        find_rest = partial(_follow_rest, bound, execution, window, placing, (at_once, groups))
         l2 = simulate_l2(move_window(window, placing), placement, roles, setup, before=chain.held, find_rest=find_rest)
         if chain.held is not None and not placing.shared:
             assumed = (*assumed, "no buffer has the name of one of an earlier launch: none is found in the L2")
@@ -172,14 +180,25 @@ def estimate_traffic(
     if window.shifts is not None:
         assumed = (*assumed, "one block was followed; the others lie like it, each of its arrays elsewhere")
     before = None if chain is None else chain.held
-    return _sum_up(_Parts(bound, sites, window, l1, l2, behaviour, warm, before, after, seen), assumed)
+    buffer_bytes = size_written(bound, window, roles)
+    parts = _Parts(bound, sites, window, l1, l2, behaviour, warm, before, after, seen, roles, buffer_bytes)
+    return _sum_up(parts, assumed)
+
+
+def _count_at_once(bound: BoundLaunch, occupancy: Occupancy) -> int:
+    """Blocks that an SM gets at once: of a launch that leaves room, none gets more than its part.
+
+    132 blocks of which an SM holds two or eight ran on 132 SMs: what an SM read again it found in L1 but for 88 of
+    2,534,400 sectors (`passes_2`), and what each read once nowhere (`everyone_reads_2`).
+    """
+    return min(occupancy.blocks_per_sm, -(-bound.launch.blocks_total // bound.device.sm_count))
 
 
 def _count_sms(bound: BoundLaunch, window: Window, occupancy: Occupancy) -> int:
     """SMs that the window's blocks fill: all, unless no more than a part of the first wave could be followed."""
     if window.blocks >= bound.launch.blocks_total:
         return bound.device.sm_count
-    return min(bound.device.sm_count, -(-window.blocks // occupancy.blocks_per_sm))
+    return min(bound.device.sm_count, -(-window.blocks // _count_at_once(bound, occupancy)))
 
 
 def _group_sms(device: DeviceSpec, behaviour: CacheBehaviour, sm_count: int) -> tuple[int, ...]:
@@ -195,7 +214,9 @@ def _group_sms(device: DeviceSpec, behaviour: CacheBehaviour, sm_count: int) -> 
     return split_evenly(sm_count, max(2, round(sm_count * len(groups) / device.sm_count)))
 
 
-def _set_up_l2(bound: BoundLaunch, behaviour: CacheBehaviour, merging: Merging, l1: L1Result) -> L2Setup:
+def _set_up_l2(
+    bound: BoundLaunch, behaviour: CacheBehaviour, merging: Merging, l1: L1Result, depths: Mapping[int, int]
+) -> L2Setup:
     device = bound.device
     return L2Setup(
         size_bytes=device.l2_bytes,
@@ -208,6 +229,9 @@ def _set_up_l2(bound: BoundLaunch, behaviour: CacheBehaviour, merging: Merging, 
         hints={each.index: hint for each in bound.kernel.instructions if (hint := read_hint(each.modifiers))},
         l1_lifetimes_ticks=l1.lifetimes_ticks,
         alone=merging.alone,
+        depths=depths,
+        partial_lines=behaviour.l2_partial_lines,
+        coming_share=merging.coming,
     )
 
 
@@ -244,6 +268,9 @@ class _Parts:
     after: Chain | None
     seen: frozenset[int]
     """Instructions that a block of the window came to."""
+    roles: Mapping[int, Role]
+    buffer_bytes: float
+    """Bytes of the buffers that are written."""
 
 
 def _find_behaviour(device: DeviceSpec) -> tuple[CacheBehaviour, tuple[str, ...]]:
@@ -261,20 +288,20 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
     flow = _fit_to_counts(extrapolate(parts.l2.first, parts.l2.second, 2 * rest), parts)
     loads = [site for site in parts.sites if site.access.operation in _LOADS]
     sites = tuple(_describe_site(site, parts, flow) for site in loads)
+    atomics = frozenset(index for index, role in parts.roles.items() if role is Role.ATOMIC)
     hits = sum(each.l1_hits for each, site in zip(sites, loads, strict=True) if site.access.space is not Space.LOCAL)
     return Traffic(
         l1_hit_sectors=round(hits),
         l2_sectors_read_from_sm=round(sum(flow.read.values())),
         l2_sectors_fabric_read=round(sum(flow.crossed.values())),
         dram_bytes_read=round(sum(flow.dram_read.values()) * SECTOR_BYTES),
-        dram_bytes_write=round(_count_written(parts, flow, whole=rest == 0)),
+        dram_bytes_write=round(count_written(_describe_stored(parts, whole=rest == 0), flow)),
         lone_bytes_read=round(sum(flow.dram_lone.values()) * SECTOR_BYTES),
         wanted_bytes_read=round(_count_wanted(sites, sum(flow.dram_read.values()), parts.l2.wanted_share)),
         sites=sites,
         passes=parts.window.lines.passes,
-        hottest_lanes=round(
-            parts.window.lines.hottest_lanes
-            * (parts.bound.launch.blocks_total / (1 if parts.window.shifts is not None else parts.window.blocks))
+        contention=grow_contention(
+            parts.window.lines.contention, parts.window.repeat(parts.bound.launch.blocks_total, atomics)
         ),
         distinct_load_sectors=None if rest else parts.window.count_all_distinct(s.instruction for s in loads),
         window_blocks=parts.window.blocks,
@@ -283,6 +310,18 @@ def _sum_up(parts: _Parts, assumed: tuple[str, ...]) -> Traffic:
         assumed=assumed,
         chained=parts.before is not None,
         left=parts.after,
+    )
+
+
+def _describe_stored(parts: _Parts, *, whole: bool) -> Stored:
+    return Stored(
+        l2_bytes=parts.bound.device.l2_bytes,
+        behaviour=parts.behaviour,
+        result=parts.l2,
+        before=parts.before,
+        buffer_bytes=parts.buffer_bytes,
+        whole=whole,
+        warm=parts.warm,
     )
 
 
@@ -320,7 +359,7 @@ def _fit_to_counts(flow: Flow, parts: _Parts) -> Flow:
     reached = {i: factor * flow.filled.get(i, 0.0) for i, factor in by_filled.items()}
     stores = [site for site in parts.sites if site.access.operation is Operation.STORE]
     by_stored = sum(_count_asked(site) for site in stores) / flow.stored if stores and flow.stored else 1.0
-    stored = min(by_stored * flow.kept_writes, _size_written(parts) / SECTOR_BYTES)
+    stored = min(by_stored * flow.kept_writes, parts.buffer_bytes / SECTOR_BYTES)
     read_once = cut_rereads(parts.bound, parts.window, parts.l2.switches, dram_read, reached, stored)
     dram_read = scale(dram_read, read_once)
     return replace(
@@ -328,6 +367,7 @@ def _fit_to_counts(flow: Flow, parts: _Parts) -> Flow:
         kept_writes=flow.kept_writes * by_stored,
         dirtied=flow.dirtied * by_stored,
         dram_written=flow.dram_written * by_stored,
+        filled_up=flow.filled_up * by_stored,
         read=read,
         missed=scale(flow.missed, read_once),
         crossed=scale(flow.crossed, by_asked),
@@ -339,49 +379,6 @@ def _fit_to_counts(flow: Flow, parts: _Parts) -> Flow:
 
 def _count_asked(site: Site) -> float:
     return float(site.sectors_local if site.access.space is Space.LOCAL else site.sectors)
-
-
-def _count_written(parts: _Parts, flow: Flow, *, whole: bool) -> float:
-    """Bytes written to DRAM: what was stored and does not stay, and what the L2 held before.
-
-    The L2 keeps what it saw last. Where the whole launch was followed that is known; else what the first blocks bring
-    and later ones use again holds its place, and stores have their share of the rest, as of all that is new.
-    """
-    size = parts.bound.device.l2_bytes
-    kept = (sum(flow.kept_reads.values()) + flow.kept_writes) * SECTOR_BYTES
-    # What lay there before is as likely young as old: none of it goes while half of the L2 is free.
-    before = parts.behaviour.dirty_before_bytes * min(1.0, max(0.0, 2 * kept / size - 1))
-    if parts.before is not None:
-        held = max(1, parts.before.count_sectors() * SECTOR_BYTES)
-        before = parts.before.count_dirty() * SECTOR_BYTES * min(1.0, max(0.0, (kept + held - size) / held))
-    most_dirty = parts.behaviour.l2_dirty_share * size
-    if whole:
-        written = max(flow.dram_written, flow.dirtied - most_dirty / SECTOR_BYTES)
-        return written * SECTOR_BYTES + (0.0 if parts.warm or parts.before is not None else before)
-    if parts.warm:
-        # Launch after launch, what is stored is written sooner or later, unless all of it stays where it is.
-        return flow.dirtied * SECTOR_BYTES if kept > size else 0.0
-    stored = min(flow.dirtied * SECTOR_BYTES, _size_written(parts))
-    if kept <= size:
-        return before + max(0.0, stored - most_dirty)
-    first, second = parts.l2.first, parts.l2.second
-    new = sum(second.kept_reads.values()) + second.kept_writes
-    reused = max(0.0, sum(first.kept_reads.values()) + first.kept_writes - new) * SECTOR_BYTES
-    stays = max(0.0, size - reused) * min(1.0, second.dirtied / new) if new else 0.0
-    return max(0.0, stored - min(stays, most_dirty)) + before
-
-
-def _size_written(parts: _Parts) -> float:
-    """Bytes of the buffers that the window's blocks write, without which it is not known what they leave dirty."""
-    writers = [s.instruction for s in parts.sites if s.access.operation not in _LOADS]
-    lines = parts.window.lines
-    written = lines.line[np.isin(lines.instruction, writers)]
-    owners = [
-        each
-        for each in parts.bound.allocations
-        if ((written >= each.base // LINE_BYTES) & (written <= (each.base + each.size_bytes) // LINE_BYTES)).any()
-    ]
-    return float(sum(each.own_bytes for each in owners)) if owners else float("inf")
 
 
 def _describe_site(site: Site, parts: _Parts, flow: Flow) -> SiteTraffic:

@@ -171,7 +171,8 @@ def _spend(
     )
     queues = list_lanes(setting.device).get(busiest, 0.0) < WARP_LANES * schedulers
     at_once = wave.in_step and not segment.repeats
-    pass_ns = combine_pass(walk_ns, pipe_ns, busiest, wave.warps / schedulers, queues=queues, at_once=at_once)
+    held = setting.warps_per_block if any(slot.is_block_barrier for slot in schedule.slots) else 1
+    pass_ns = combine_pass(walk_ns, pipe_ns, busiest, wave.warps / held, queues=queues, at_once=at_once)
     held_up = busiest if pipe_ns >= walk.pass_ns else {Bound.MEMORY: "dram"}.get(walk.bound, str(walk.bound))
     spent = wave.times * segment.passes * pass_ns
     ledger.by_bound[held_up] = ledger.by_bound.get(held_up, 0.0) + spent

@@ -7,7 +7,6 @@ import pytest
 
 from sectorwise.binary.cubin import read_cubin
 from sectorwise.binding import bind
-from sectorwise.counting.request import Space
 from sectorwise.device import load_device
 from sectorwise.errors import StepLimitError
 from sectorwise.launch.config import BufferArgument, Contents, LaunchConfig
@@ -100,13 +99,6 @@ extern "C" __global__ void generic(int* g) {
   *p += 3;
   __syncthreads();
   g[t + 256] = s[(t * 3) & 255];
-}
-extern "C" __global__ void spaces(int* g) {
-  __shared__ int s[64];
-  int t = threadIdx.x;
-  s[t] = 0;
-  __syncthreads();
-  atomicAdd(t % 8 < 4 ? s + t : g + 4 * t, 5);
 }
 extern "C" __global__ void divide(int* out, const int* in, int d, unsigned e) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -204,14 +196,6 @@ def test_an_endless_kernel_ends_at_the_step_limit(engine: Engine) -> None:
     bound = _bind_source("forever<<<1, 32>>>(i32[64])")
     with pytest.raises(StepLimitError, match=r"forever: a warp ran more than 20,000 instructions"):
         execute(bound, ExecutionOptions(step_limit=20_000, engine=engine))
-
-
-def test_generic_atomics_in_several_spaces_are_told_by_the_reference_engine() -> None:
-    bound = _bind_source("spaces<<<2, 40>>>(i32[256])")
-    with pytest.raises(UnsupportedError):
-        execute_native(bound, ExecutionOptions())
-    site = next(site for site in execute(bound, ExecutionOptions()).sites if site.access.space is Space.GENERIC)
-    assert (site.wavefronts_hardware, site.wavefronts, site.sectors) == (4, 4, 20)
 
 
 def test_progress_counts_blocks() -> None:

@@ -53,6 +53,19 @@ extern "C" __global__ void everywhere(int* out, int* sum, int n) {
   for (int k = 0; k < n && seen < 99; k++) seen = atomicExch(sum, threadIdx.x + k);
   out[blockIdx.x * blockDim.x + threadIdx.x] = seen;
 }
+extern "C" __global__ void handed_on(int* out, volatile int* place, int* where) {
+  __shared__ int own[64];
+  if (threadIdx.x < 64) own[threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  int seen = 0;
+#pragma unroll 1
+  for (int k = 0; k < 5 + (int)(threadIdx.x & 3); k++) {
+    if (!(threadIdx.x & 31)) place[threadIdx.x >> 5] = seen + threadIdx.x;
+    int* p = where[k & 7] & 1 ? own + (threadIdx.x & 63) : where + 8;
+    seen += place[k & 3] + atomicCAS(p, seen & 63, k);
+  }
+  out[threadIdx.x] = seen;
+}
 """
 LAUNCHES = (
     "histogram<<<3, 256>>>(f32[24], i32[1000]=perm(2), n=1000)",
@@ -60,6 +73,9 @@ LAUNCHES = (
     "doubles<<<2, 128>>>(f64[6], i32[128]=perm(4))",
     "tickets<<<2, 160>>>(i32[320], i32[160]=perm(3))",
     "one_warp<<<5, 32>>>(f32[20], i32[32]=perm(1))",
+    "everywhere<<<1, 96>>>(i32[96], i32[1], n=30)",
+    "everywhere<<<1, 20>>>(i32[20], i32[1], n=30)",
+    "handed_on<<<1, 96>>>(i32[96], i32[8], i32[16]=perm(2))",
 )
 OPTIONS = ExecutionOptions(sample_above=None)
 

@@ -140,7 +140,7 @@ template <typename T> struct Chosen {
 // A cluster has tiles of 16 rows, and a warp BOXES boxes of 16 x 128 bytes of weights of each; AHEAD tiles are on their
 // way. Inputs are 8 COLUMNS; blockIdx.y counts such groups; inputs beyond the last are the last again. What the warps
 // make of a tile is added while they are at the next ones, half of it by each block. `ready` is as in gemv_rows. `early`
-// tiles beyond those on their way are brought to L2 at the beginning, while the launch waits for what is ahead.
+// tiles beyond those on their way come to L2 at the beginning, while the launch waits for what is ahead.
 //
 // What is allowed here: a lane reads half a sector of x, and the other half with its next load, out of L1 (SW101,
 // SW105). What keeps DRAM busy are the boxes on their way, 64 KiB a block, and 128 of one of 16 warps (SW402).
@@ -194,18 +194,23 @@ gemv_ring(  // sectorwise: allow SW402
   bool elected = is_elected();
   if (elected) ring.make();
   if (!ready) await_previous();
-#pragma unroll
-  for (int ahead = 0; ahead < AHEAD; ++ahead)
-    if (ahead < count && elected)
-#pragma unroll
-      for (int box = 0; box < BOXES; ++box)
-        ring.fetch(ahead * BOXES + box, weights, begin + LINE * box, 16 * (first + ahead * step));
-  if (elected)
+  // A box at once, the others not before it is there: meanwhile they come to L2, and what the launch ahead now reads of x
+  // has the way from L2 to the SMs for itself.
+  if (elected) {
+    ring.fetch(0, weights, begin, 16 * first);
 #pragma unroll 1
-    for (int ahead = AHEAD; ahead < min(count, AHEAD + early); ++ahead)
+    for (int ahead = 0; ahead < min(count, AHEAD + early); ++ahead)
 #pragma unroll
       for (int box = 0; box < BOXES; ++box)
-        fetch_ahead(weights, begin + LINE * box, 16 * (first + ahead * step));
+        if (ahead + box > 0) fetch_ahead(weights, begin + LINE * box, 16 * (first + ahead * step));
+    ring.await(0, 0);
+#pragma unroll
+    for (int ahead = 0; ahead < AHEAD; ++ahead)
+#pragma unroll
+      for (int box = 0; box < BOXES; ++box)
+        if (ahead + box > 0 && ahead < count)
+          ring.fetch(ahead * BOXES + box, weights, begin + LINE * box, 16 * (first + ahead * step));
+  }
   float scale = find_scale(0);
   if constexpr (CLUSTER > 1) asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   await_previous();

@@ -9,7 +9,6 @@ from msgspec import Struct, field
 
 from sectorwise.machine.algebra import Float, Rounding
 from sectorwise.machine.native import floats
-from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.values import (
     BITS,
     FLOATS,
@@ -102,8 +101,8 @@ class LlvmAlgebra(Struct):
     def _spread(self, a: Operand) -> Operand:
         """A constant, in all lanes."""
         if a.constant is None:
-            text = self.writer.text(a, lanes=True)
-            return Operand(a.kind, lanes=True, text=text, booleans=a.kind is Kind.PREDICATE)
+            booleans = a.kind is Kind.PREDICATE
+            return Operand(a.kind, lanes=True, text=self.writer.text(a, lanes=True), booleans=booleans)
         return make_constant(np.broadcast_to(a.constant, (1, LANES)))
 
     def _logical(self, operation: str, name: str, a: Operand, b: Operand) -> Operand:
@@ -297,8 +296,12 @@ class LlvmAlgebra(Struct):
     def multiply_matrices(
         self, a: Sequence[Operand], b: Sequence[Operand], c: Sequence[Operand], form: MatrixForm
     ) -> Sequence[Operand]:
-        del a, b, c
-        raise UnsupportedError(f"matrix products of {form.a}")
+        emitter, result = self.writer.emitter, "{ " + ", ".join([VECTOR] * len(c)) + " }"
+        words = ", ".join(self.writer.typed(word, lanes=True) for word in (*a, *b, *c))
+        name = f"product.{form.a}.{form.b}.{form.accumulator}.{form.saturates:d}.{len(a)}.{len(b)}.{len(c)}"
+        whole = emitter.pure(f"call {result} {emitter.require(name)}({words})")
+        parts = (emitter.pure(f"extractvalue {result} {whole}, {place}") for place in range(len(c)))
+        return [Operand(Kind.WORD, lanes=True, text=part) for part in parts]
 
     def float_less(self, a: Operand, b: Operand) -> Operand:
         return self._fold("float_less", a, b) or self.writer.compare("fcmp olt", a, b)

@@ -16,7 +16,7 @@ from sectorwise.machine.likeness import SAME, Likeness, relate, spoil, take_as_a
 from sectorwise.machine.native.aside_forms import moving_slots
 from sectorwise.machine.native.flow import sees_others
 from sectorwise.machine.native.lookups import know_specials, look_up
-from sectorwise.machine.native.meetings import AXES, SAME_PREDICATE, Registers, bits_of
+from sectorwise.machine.native.meetings import AXES, SAME_PREDICATE, Registers, bits_of, choose
 from sectorwise.machine.native.relevance import guard_of
 from sectorwise.machine.native.trace import BLOCK_SPECIALS
 from sectorwise.machine.program import TERMINATORS
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Access
+    from sectorwise.machine.native.detours import Detour
     from sectorwise.machine.native.flow import Flow
     from sectorwise.machine.native.origins import Part, Reach
     from sectorwise.machine.native.relevance import Guard
@@ -79,6 +80,7 @@ class LikenessPort(Struct):
     """A port whose values are likenesses; `strides` are the blocks in a step along each axis.
 
     `splits` collects the tables by which blocks are told apart: what decides where lanes go, or how much is copied.
+    `detours` are branches that decide nothing that is counted, `gone` what runs on the ways of those that may differ.
     """
 
     bound: BoundLaunch
@@ -88,6 +90,8 @@ class LikenessPort(Struct):
     mutable: frozenset[Part]
     specials: dict[str, Likeness]
     marks: Mapping[int, Marks]
+    detours: Mapping[int, Detour] = field(default_factory=dict)
+    gone: set[int] = field(default_factory=set)
     splits: dict[Table, None] = field(default_factory=dict)
     found: dict[tuple[Table, int], tuple[Table, ...]] = field(default_factory=dict)
     guard: Guard | None = None
@@ -110,6 +114,11 @@ class LikenessPort(Struct):
     def write_slot(self, slot: int, likeness: Likeness) -> None:
         """Sets a slot's likeness where the instruction's guard holds."""
         holds = self.holds
+        if self.guard is not None and not holds.is_same and holds.table is None:
+            # Where it holds hangs on the block, and so does what the slot is, in all lanes.
+            likeness = choose(holds, likeness, self.registers.read(slot, None), negated=self.guard[1])
+            self.registers.write(slot, likeness, None)
+            return
         if self.guard is not None and not holds.is_same and holds.table is not None and not likeness.spoiled:
             old = self.registers.read(slot, None)
             if old.form == likeness.form and not old.spoiled and (old.table is None or likeness.table is None):
@@ -129,11 +138,28 @@ class LikenessPort(Struct):
     def settle_step(self, step: Step) -> None:
         """The same for guards of accesses, and for all that branches and waits read; places of copies may move."""
         if step.action is None:
-            moves = moving_slots(step.instruction)
-            for slot in self.marks[step.instruction.index].reads:
-                (decide if slot in moves else self.settle)(self.registers.read(slot, None))
-        elif step.guard_slot is not None and (step.access is not None or self.holds.table is None):
+            if not self.may_detour(step):
+                moves = moving_slots(step.instruction)
+                for slot in self.marks[step.instruction.index].reads:
+                    (decide if slot in moves else self.settle)(self.registers.read(slot, None))
+        elif step.guard_slot is not None and step.access is not None:
             self.settle(self.holds)
+
+    def may_detour(self, step: Step) -> bool:
+        """Whether a branch decides nothing that is counted, by something that differs between blocks otherwise."""
+        index = step.instruction.index
+        read = [self.registers.read(slot, None) for slot in self.marks[index].reads] if index in self.detours else []
+        return any(not each.is_same and each.table is None for each in read)
+
+    def take_detour(self, step: Step | None) -> Detour | None:
+        """From such a branch to where its ways meet: what they write may be anything then."""
+        if step is None or not self.may_detour(step):
+            return None
+        detour = self.detours[step.instruction.index]
+        self.gone |= detour.inside
+        for slot in detour.writes:
+            self.registers.write(slot, Likeness(bits=bits_of(slot), spoiled=AXES), None)
+        return detour
 
     def read_register(self, index: int, *, uniform: bool = False) -> Likeness:
         """Likeness of a register."""
@@ -266,7 +292,7 @@ def find_alike_registers(flow: Flow, relevant: frozenset[int], bound: BoundLaunc
     mutable: frozenset[Part] = frozenset().union(*(reach.stored(index) for index in relevant))
     specials = know_specials(bound)
     while any(strides):
-        port = LikenessPort(bound, Registers(), strides, reach, mutable, specials, flow.marks)
+        port = LikenessPort(bound, Registers(), strides, reach, mutable, specials, flow.marks, flow.detours)
         try:
             return Alike(port, _follow(flow, relevant, port))
         except SpoiledError as error:
@@ -291,7 +317,8 @@ def _follow(flow: Flow, relevant: frozenset[int], port: LikenessPort) -> dict[in
         port.registers = registers = Registers(dict(begins[start].slots))
         for step in flow.blocks[start].all_steps:
             _follow_step(port, step, relevant)
-        for successor in flow.leads[start]:
+        detour = port.take_detour(flow.blocks[start].terminator)
+        for successor in flow.leads[start] if detour is None else (detour.meeting,):
             if successor not in begins:
                 begins[successor] = Registers(dict(registers.slots))
                 waiting.append(successor)

@@ -39,6 +39,10 @@ _MOST_LATER = 1 << 15
 """So many patterns of cp.async are put off: examples share most of theirs, and each is dear to count."""
 
 
+_WITNESSES = 8
+"""So many blocks at least stand for a class of which others may go where none of these does (`detours`)."""
+
+
 class Classes(Struct, frozen=True):
     """What has run: `stop` of the context (0: all), issue counts [basic blocks, 2], blocks that nothing stands for.
 
@@ -49,6 +53,11 @@ class Classes(Struct, frozen=True):
     issued: npt.NDArray[np.int64]
     left: Blocks
     copies: dict[int, CopyCounter]
+
+
+def _went(session: Session, ways: Iterable[int]) -> bool:
+    """Whether one of these basic blocks, by place, has run since counts were collected."""
+    return any(session.regions["issued"].get(16 * place, "q") for place in ways)
 
 
 def place_columns(grid: Strides, blocks: Blocks, alike: Alike, axes: Iterable[Axis]) -> dict[Axis, Blocks]:
@@ -80,6 +89,7 @@ def run_examples(
     forms = [watch.form for watch in translation.watches]
     forms += [form for _, motion in translation.asides.values() for form in motion.forms]
     axes = {axis for form in forms for axis, _ in form}
+    ways = [place for place, start in enumerate(translation.blocks) if start in alike.port.gone]
     for members in _split(bound.launch.grid, total, translation, alike):
         waiting = members
         while waiting.size:
@@ -88,6 +98,10 @@ def run_examples(
                 break
             columns = place_columns(bound.launch.grid, waiting, alike, axes)
             stop, taken = _run_example(session, bound, translation, int(waiting[0]), columns)
+            if ways:
+                # Whether others go there is not known: several stand for a class, and who goes there for itself.
+                most = 1 if _went(session, ways) else -(-len(members) // _WITNESSES)
+                taken[np.flatnonzero(taken)[most:]] = False
             if stop:
                 return Classes(stop, issued, waiting, copies)
             count = int(np.count_nonzero(taken))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from functools import lru_cache
 from typing import Any
 
@@ -19,7 +20,7 @@ _TUNING_ON_X86 = "+fast-gather"
 class Host(Struct, frozen=True):
     """The machine that the code is for: its triple, processor, features (`+avx2,...`), and the compiler's release.
 
-    `level` is that of optimisation: 0 for all but measurements (docs/performance.md, "A second tier").
+    `level` is that of optimisation with which code begins (`tiers` says when it is replaced by better).
     """
 
     triple: str
@@ -70,15 +71,29 @@ class Library(Struct, frozen=True):
         return address
 
 
-def build(text: str, host: Host, level: int) -> bytes:
-    """Machine code of a module at an optimisation level: 0 is for code that runs briefly, 2 for code that runs long."""
-    key = make_key(text, host.triple, host.processor, host.features, host.release, str(level))
+def build(text: str, host: Host, level: int) -> tuple[bytes, float | None]:
+    """Machine code of a module at an optimisation level: 0 is for code that runs briefly, 1 for code that runs long.
+
+    And the seconds of a processor that compiling took; None where it was done before.
+    """
+    key = _key_of(text, host, level)
     stored = read_entry(_AREA, key)
     if stored is not None:
-        return stored
+        return stored, None
+    begin = time.thread_time()
     code = compile_module(text, host, level)
+    seconds = time.thread_time() - begin
     write_entry(_AREA, key, code)
-    return code
+    return code, seconds
+
+
+def find_built(text: str, host: Host, level: int) -> bytes | None:
+    """Machine code of a module at a level, if it was made before."""
+    return read_entry(_AREA, _key_of(text, host, level))
+
+
+def _key_of(text: str, host: Host, level: int) -> str:
+    return make_key(text, host.triple, host.processor, host.features, host.release, str(level))
 
 
 def compile_module(text: str, host: Host, level: int) -> bytes:

@@ -19,6 +19,7 @@ from sectorwise.machine.native.aside_code import end_aside, show_aside
 from sectorwise.machine.native.block_barriers import end_at_barrier, read_barrier, read_vote
 from sectorwise.machine.native.flow import direct_target, indirect_places, is_conditional, is_indirect_call
 from sectorwise.machine.native.layout import MEETS, WARP, WARPSYNC_KEY
+from sectorwise.machine.native.parting import part_lanes
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.native.values import Kind, Operand
 from sectorwise.machine.program import ASYNCHRONOUS, predicate_slot, register_slot
@@ -37,13 +38,14 @@ ALL_LANES = -1
 class Ending(Struct, frozen=True):
     """What a block's end needs to know, read before registers are written back: lanes taken, a mask, a place.
 
-    `yes` are the lanes that say yes to a vote. `shown` are slots that Python reads at the block's end. `gives_up` says
-    that the block cannot be run here.
+    `yes` are the lanes that say yes to a vote, `offsets` where each lane goes, where they may go different ways.
+    `shown` are slots that Python reads at the block's end. `gives_up` says that the block cannot be run here.
     """
 
     taken: str
     operand: str = ""
     yes: str = ""
+    offsets: str = ""
     shown: tuple[int, ...] = ()
     gives_up: bool = False
     threads: str = "0"
@@ -147,7 +149,8 @@ def read_ending(port: LlvmPort, step: Step) -> Ending:
         case opcode if opcode in _INDIRECT or is_indirect_call(instruction):
             if is_conditional(step):
                 raise UnsupportedError("a conditional indirect branch")
-            return Ending(taken, _indirect_offset(port, instruction, taken))
+            offset, offsets = _indirect_offset(port, instruction, taken)
+            return Ending(taken, offset, offsets=offsets)
         case "ENDCOLLECTIVE":
             raise UnsupportedError(instruction.text)
         case "BAR":
@@ -192,8 +195,8 @@ def _mask_operand(port: LlvmPort, instruction: Instruction) -> str:
     return str(ALL_LANES)
 
 
-def _indirect_offset(port: LlvmPort, instruction: Instruction, taken: str) -> str:
-    """The byte offset that the first taken lane goes to, i32; others that differ make the launch give up."""
+def _indirect_offset(port: LlvmPort, instruction: Instruction, taken: str) -> tuple[str, str]:
+    """The byte offset that the taken lanes go to, i32; -1 where they part, and then those of all lanes, words."""
     base = 0
     register = None
     for operand in instruction.operands:
@@ -209,16 +212,17 @@ def _indirect_offset(port: LlvmPort, instruction: Instruction, taken: str) -> st
     if instruction.opcode in ("BRX", "BRXU"):
         base += instruction.offset + INSTRUCTION_BYTES
     if register is None or register.index == ZERO_REGISTER:
-        return str(base)
+        return str(base), ""
     emitter, algebra, writer = port.writer.emitter, port.algebra, port.writer
     value = algebra.add(port.read_slot(register_slot(register)), algebra.word(base))
     if not value.lanes:
-        return writer.text(value, lanes=False)
+        return writer.text(value, lanes=False), ""
     lanes = Operand(Kind.PREDICATE, lanes=True, text=taken)
     first = algebra.first_active(value, lanes)
     other = writer.mask(algebra.bit_and(lanes, algebra.invert(algebra.equal(value, first))))
     differs = emitter.pure(f"icmp ne i32 {other}, 0")
-    return emitter.pure(f"select i1 {differs}, i32 -1, i32 {writer.text(first, lanes=False)}")
+    offset = emitter.pure(f"select i1 {differs}, i32 -1, i32 {writer.text(first, lanes=False)}")
+    return offset, writer.text(value, lanes=True)
 
 
 def _read_votes(port: LlvmPort, instruction: Instruction) -> None:
@@ -321,10 +325,14 @@ def _wait(port: LlvmPort, instruction: Instruction, ending: Ending, key: int) ->
 
 
 def _jump_indirect(port: LlvmPort, program: Program, step: Step, ending: Ending) -> None:
-    """To one of the places that are known; if lanes part here, or go elsewhere, the launch gives up."""
+    """To places that are known, all lanes as one or those of each place apart; elsewhere the launch gives up."""
     emitter = port.writer.emitter
-    instruction = step.instruction
-    places = indirect_places(program, instruction)
-    offsets = {program.kernel.instructions[place].offset: place for place in places}
+    offsets = {program.kernel.instructions[place].offset: place for place in indirect_places(program, step.instruction)}
     cases = " ".join(f"i32 {offset}, label %e{place}" for offset, place in sorted(offsets.items()))
-    emitter.effect(f"switch i32 {ending.operand}, label %lost [ {cases} ]")
+    if not ending.offsets:
+        emitter.effect(f"switch i32 {ending.operand}, label %lost [ {cases} ]")
+        return
+    number = emitter.name()[2:]
+    emitter.effect(f"switch i32 {ending.operand}, label %lost [ i32 -1, label %apart{number} {cases} ]")
+    emitter.label(f"apart{number}")
+    part_lanes(emitter, ending.taken, ending.offsets, offsets)

@@ -1,7 +1,8 @@
-"""Turns atomics, async copies and matrix accesses into routines over the context's rows."""
+"""Turns atomics, async copies, matrix accesses and products into routines over the context's rows."""
 
 from __future__ import annotations
 
+from sectorwise.counting.banks import PASS_BYTES
 from sectorwise.machine.native.code import Code
 from sectorwise.machine.native.layout import (
     ALLOCATION,
@@ -13,6 +14,7 @@ from sectorwise.machine.native.layout import (
     STORED,
     WORD_ROW,
 )
+from sectorwise.machine.native.matrices import write_product_routine
 from sectorwise.machine.native.memory import ARGUMENTS, WINDOW_BYTES
 from sectorwise.machine.native.moves import GATHER, LONGS, POINTERS, SCATTER, VECTOR
 from sectorwise.machine.native.requests import booleans, first_of, spread
@@ -50,6 +52,8 @@ def write_exchange_routine(name: str) -> str:
             return _write_winners(name, int(width)).text()
         case ["copy" | "copy_touch", width]:
             return _write_copy(name, int(width)).text()
+        case ["product", *_]:
+            return write_product_routine(name)
         case ["matrix", operation, matrices]:
             return _write_matrix(name, operation, int(matrices)).text()
         case _:
@@ -135,42 +139,73 @@ def _resolve_global(code: Code, width: int) -> None:
 
 
 def _write_touch(name: str, width: int) -> Code:
-    """Notes the request of a generic atomic whose values are not wanted; as `_resolve_generic`."""
+    """Notes the request of a generic atomic whose values are not wanted."""
     code = Code(name, "void", ARGUMENTS)
-    _, own = _find_shared(code)
-    parted = code.value(f"and i1 {code.value(f'icmp ne i32 {own}, 0')}, {code.value(f'icmp ne i32 {own}, %mask')}")
-    with code.when(parted):
+    _, local = _find_near(code, "local_window")
+    with code.when(_are_both(code, local, code.value(f"xor i32 {local}, %mask"))):
+        # The groups of lanes below are those of two memories.
         code.run("miss", "ptr %ctx")
         code.give()
+    _, own = _find_near(code, "shared_window")
+    _count_both(code, own, width)
     code.run(f"touch.generic.{width}", ARGUMENTS)
     code.give()
     return code
 
 
-def _find_shared(code: Code) -> tuple[str, str]:
-    """Each lane's distance from the block's shared memory, and the active lanes that are in it."""
+def _count_both(code: Code, own: str, width: int) -> None:
+    """Counts the groups of lanes of which some are in shared memory (`own`), and others are not."""
+    size = min(LANES, PASS_BYTES // width)
+    others = code.value(f"xor i32 {own}, %mask")
+    with code.when(_are_both(code, own, others)):
+        for start in range(0, LANES, size):
+            lanes = ((1 << size) - 1) << start
+            some = [code.value(f"icmp ne i32 {code.value(f'and i32 {each}, {lanes}')}, 0") for each in (own, others)]
+            amount = code.value(f"zext i1 {code.value(f'and i1 {some[0]}, {some[1]}')} to i64")
+            code.bump("i64", "%site", amount, SITE["both"])
+
+
+def _find_near(code: Code, field: str) -> tuple[str, str]:
+    """Each lane's distance from where a window of addresses begins, and the active lanes that are in it."""
     addresses = code.load(LONGS, "%ctx", CONTEXT["addresses"], 64)
-    window = spread(code, "i64", code.load("i64", "%ctx", CONTEXT["shared_window"]))
+    window = spread(code, "i64", code.load("i64", "%ctx", CONTEXT[field]))
     offsets = code.value(f"sub {LONGS} {addresses}, {window}")
     near = code.value(f"icmp ult {LONGS} {offsets}, splat (i64 {WINDOW_BYTES})")
     return offsets, code.value(f"and i32 {code.value(f'bitcast <{LANES} x i1> {near} to i32')}, %mask")
 
 
+def _are_both(code: Code, own: str, others: str) -> str:
+    """Whether neither of two masks is empty, i1."""
+    some = [code.value(f"icmp ne i32 {each}, 0") for each in (own, others)]
+    return code.value(f"and i1 {some[0]}, {some[1]}")
+
+
 def _resolve_generic(code: Code, width: int, *, inside: bool) -> None:
-    """All lanes must be in one space, with `inside` in shared memory: else the reference engine takes over."""
-    offsets, own = _find_shared(code)
-    if not inside:
+    """Each lane in its space; with `inside` all must be in shared memory, else the reference engine takes over."""
+    offsets, own = _find_near(code, "shared_window")
+    others = code.value(f"xor i32 {own}, %mask")
+    if inside:
+        with code.when(code.value(f"icmp ne i32 {others}, 0")):
+            code.run("miss", "ptr %ctx")
+            code.give(0)
+    else:
         with code.when(code.value(f"icmp eq i32 {own}, 0")):
             code.give(code.call("i32", f"resolve.global.{width}", ARGUMENTS))
-    with code.when(code.value(f"icmp ne i32 {own}, %mask")):
-        code.run("miss", "ptr %ctx")
-        code.give(0)
+    whole = code.load(LONGS, "%ctx", CONTEXT["addresses"], 64)
     short = code.value(f"trunc {LONGS} {offsets} to {VECTOR}")
     code.store(VECTOR, short, "%ctx", CONTEXT["addresses"], 64)
     site = code.at("%site", SITE_BYTES)
-    found = code.call("i32", f"resolve.shared.{width}", f"ptr %ctx, ptr {site}, i32 %mask")
+    found = code.call("i32", f"resolve.shared.{width}", f"ptr %ctx, ptr {site}, i32 {own}")
     with code.when(code.value(f"icmp eq i32 {found}, 0")):
         code.give(0)
+    if inside:
+        return
+    with code.when(code.value(f"icmp ne i32 {others}, 0")):
+        _count_both(code, own, width)
+        code.store(LONGS, whole, "%ctx", CONTEXT["addresses"], 64)
+        rest = code.call("i32", f"resolve.global.{width}", f"ptr %ctx, ptr %site, i32 {others}")
+        with code.when(code.value(f"icmp eq i32 {rest}, 0")):
+            code.give(0)
 
 
 def _write_fold(name: str, operation: str, width: int) -> Code:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from sectorwise.binary.ir import TRUE_PREDICATE, Constant, Predicate, Register, Target
 from sectorwise.counting.request import Space
 from sectorwise.machine.native.aside_forms import is_trial
+from sectorwise.machine.native.detours import find_detours
 from sectorwise.machine.native.trace import Marks, trace_step
 from sectorwise.machine.native.unsupported import UnsupportedError
 from sectorwise.machine.program import BasicBlock, Program, block_at
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from sectorwise.binary.ir import Instruction
+    from sectorwise.machine.native.detours import Detour
     from sectorwise.machine.program import Step
 
 _INDIRECT = frozenset({"BRX", "BRXU", "JMX", "JMXU"})
@@ -28,7 +30,7 @@ class Flow(Struct, frozen=True):
 
     Where a block in `dead_ends` leads is not known: whoever comes there gives up. `in_step` says that the warps of a
     block of threads run each of these in turn, those at the lowest place first; accesses in `racing` show in which
-    order they run.
+    order they run. `detours` are branches, by index, that decide nothing that is counted.
     """
 
     blocks: dict[int, BasicBlock]
@@ -37,6 +39,7 @@ class Flow(Struct, frozen=True):
     dead_ends: frozenset[int]
     in_step: bool = False
     racing: frozenset[int] = frozenset()
+    detours: Mapping[int, Detour] = field(default_factory=dict)
 
     def step_at(self, index: int) -> Step:
         """The instruction with an index."""
@@ -89,7 +92,8 @@ def find_flow(program: Program) -> Flow:
     for block in blocks.values():
         for step in steps_of(block):
             marks[step.instruction.index] = trace_step(step)
-    return Flow(blocks, leads, marks, frozenset(dead_ends))
+    detours = find_detours(program.kernel, blocks, marks)
+    return Flow(blocks, leads, marks, frozenset(dead_ends), detours=detours)
 
 
 def split_at_accesses(flow: Flow) -> Flow:
@@ -107,7 +111,7 @@ def split_at_accesses(flow: Flow) -> Flow:
             leads[first] = flow.leads[start] if is_last else (stop,)
         if start in flow.dead_ends:
             dead_ends.add(cuts[-1])
-    return Flow(blocks, leads, flow.marks, frozenset(dead_ends))
+    return Flow(blocks, leads, flow.marks, frozenset(dead_ends), detours=flow.detours)
 
 
 def sees_others(step: Step) -> bool:

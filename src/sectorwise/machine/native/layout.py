@@ -128,7 +128,8 @@ RECENT_BITS = 6
 # `reach` points to a byte for each buffer, zero for those that it was thought not to reach. `met` is what it met that
 # CUDA leaves undefined (`encounters`); `first_*` are the warp and the addresses of the first request of all. `sum_*`
 # (`sum_cost`: sectors or passes) are of patterns that were counted where they stand: those that waste no more than
-# `most_excess`. `strange` is how many requests have come in a row that were like none that is remembered.
+# `most_excess`. `strange` is how many requests have come in a row that were like none that is remembered. `both` counts
+# the groups of lanes of generic atomics that pass over the data pipe once, with lanes in shared memory and others.
 SITE = {
     "allocation": 0,
     "number": 8,
@@ -145,6 +146,7 @@ SITE = {
     "sum_lanes": 80,
     "sum_requests": 88,
     "strange": 96,
+    "both": 104,
     "first_addresses": 128,
     "recent": 128 + LONG_ROW,
     "patterns": 128 + LONG_ROW + (4 << RECENT_BITS),

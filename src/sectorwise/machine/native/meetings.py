@@ -49,7 +49,7 @@ class Registers(Struct):
         if guard is not None:
             # What was there stays where the guard does not hold.
             old = self.read(slot, (guard[0], not guard[1]))
-            both = _choose(holds, likeness, old, negated=guard[1])
+            both = choose(holds, likeness, old, negated=guard[1])
             if both.table is not None or not both.spoiled:
                 likeness, valid = both, None
         self.slots[slot] = likeness, valid
@@ -121,7 +121,7 @@ def _join(a: tuple[Likeness, Guard | None], b: tuple[Likeness, Guard | None]) ->
     return spoil([first, second], first.bits, table), a[1]
 
 
-def _choose(holds: Likeness, new: Likeness, old: Likeness, *, negated: bool) -> Likeness:
+def choose(holds: Likeness, new: Likeness, old: Likeness, *, negated: bool) -> Likeness:
     """What is new where a predicate holds (or does not, if negated), else what is old."""
     values = [holds, old, new] if negated else [holds, new, old]
     table = relate("select", values, {})[0].table

@@ -11,7 +11,7 @@ from sectorwise.counting.request import Operation, Space
 from sectorwise.errors import StepLimitError
 from sectorwise.machine.copy_sums import CopyCounter, merge_copies
 from sectorwise.machine.counted import Counted, add_counted
-from sectorwise.machine.native.compiler import build, load
+from sectorwise.machine.native.compiler import build, find_built, load
 from sectorwise.machine.native.layout import CONTEXT, MISSED, OUT_OF_FUEL, STRAYED
 from sectorwise.machine.native.lazy import Buffers
 from sectorwise.machine.native.loop import ENTRY, write_loop
@@ -19,6 +19,7 @@ from sectorwise.machine.native.routines import find_routines
 from sectorwise.machine.native.sectors import SWEEPS, write_sweep
 from sectorwise.machine.native.session import collect, measure_session, open_session, take_copies
 from sectorwise.machine.native.threads import count_threads, run_shares, split_blocks
+from sectorwise.machine.native.tiers import SECOND_LEVEL, Recipe, expect_seconds
 from sectorwise.machine.native.translate import translate
 from sectorwise.machine.native.unsupported import OccurredError, StrayedError, UnsupportedError
 from sectorwise.machine.site_sums import merge_counter
@@ -62,22 +63,35 @@ class Plan(Struct, frozen=True):
     hands_back: bool = False
 
 
+class Built(Struct, frozen=True):
+    """A kernel's machine code, and what better code of it is made from: None where it is the best."""
+
+    translation: Translation
+    library: Library
+    recipe: Recipe | None
+
+
 class Crew(Struct, frozen=True):
     """Sessions that share the blocks of a launch."""
 
     tally: Tally
     plan: Plan
-    translation: Translation
+    built: Built
     sessions: list[Session]
 
 
-def build_code(tally: Tally, plan: Plan, alike: Alike | None) -> tuple[Translation, Library]:
+def build_code(tally: Tally, plan: Plan, alike: Alike | None) -> Built:
     """Machine code; with `alike` it also watches what blocks have in common."""
     banks = {bank: len(content) for bank, content in tally.bound.banks.items()}
     translation = translate(plan.program, plan.flow, banks, plan.relevant, alike)
-    text = make_module(translation)
+    text, host = make_module(translation), plan.host
     exports = (ENTRY, *(name for name in SWEEPS if f"@{name}(" in text))
-    return translation, load(build(text, plan.host, plan.host.level), exports)
+    # Code of a run that once took long is at hand for the next.
+    best = find_built(text, host, SECOND_LEVEL) if host.level < SECOND_LEVEL else build(text, host, host.level)[0]
+    if best is not None:
+        return Built(translation, load(best, exports), None)
+    code, seconds = build(text, host, host.level)
+    return Built(translation, load(code, exports), Recipe(text, host, exports, expect_seconds(seconds, len(code))))
 
 
 def make_module(translation: Translation) -> str:
@@ -103,9 +117,9 @@ def open_counters(plan: Plan, translation: Translation) -> dict[int, SiteCounter
     return counters
 
 
-def open_crew(tally: Tally, plan: Plan, code: tuple[Translation, Library], blocks: int) -> Crew:
+def open_crew(tally: Tally, plan: Plan, built: Built, blocks: int) -> Crew:
     """As many sessions as are worth their memory for so many blocks: one where blocks depend on each other."""
-    translation, library = code
+    translation, library = built.translation, built.library
     size = measure_session(tally.bound, translation, len(tally.global_memory.allocations))
     count = min(count_threads(blocks), max(1, tally.options.budget_bytes // size)) if is_independent(plan) else 1
     buffers, limit = open_buffers(tally, plan), tally.options.step_limit
@@ -115,7 +129,7 @@ def open_crew(tally: Tally, plan: Plan, code: tuple[Translation, Library], block
     ]
     for session in sessions:
         attach_asides(session, tally.bound, plan, translation)
-    return Crew(tally, plan, translation, sessions)
+    return Crew(tally, plan, built, sessions)
 
 
 def attach_asides(session: Session, bound: BoundLaunch, plan: Plan, translation: Translation) -> None:
@@ -147,12 +161,12 @@ def count_blocks(crew: Crew, blocks: Blocks, report: Callable[[int], None] | Non
     `report` is told how many are done. Raises StepLimitError and UnsupportedError as `execute_native`.
     """
     shares = split_blocks(blocks, min(len(crew.sessions), count_threads(len(blocks))))
-    sessions = crew.sessions[: len(shares)]
+    sessions, translation = crew.sessions[: len(shares)], crew.built.translation
     for session in sessions:
-        session.counters = open_counters(crew.plan, crew.translation)
-    stop, session = run_shares(sessions, shares, report, crew.tally.lengths)
+        session.counters = open_counters(crew.plan, translation)
+    stop, session = run_shares(sessions, shares, report, crew.tally.lengths, crew.built.recipe)
     check_stop(crew.tally, session, stop)
-    counted = Counted(open_counters(crew.plan, crew.translation), np.zeros((len(crew.translation.blocks), 2), np.int64))
+    counted = Counted(open_counters(crew.plan, translation), np.zeros((len(translation.blocks), 2), np.int64))
     for session in sessions:
         add_counted(counted, Counted(session.counters, collect(session), take_copies(session)))
     return counted

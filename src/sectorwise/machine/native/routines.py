@@ -102,7 +102,7 @@ def _routine(name: str) -> str:
         ]:
             return (write_sector_routine if family == "sectors" else write_request_routine)(name)
         case [
-            "resolve" | "place" | "fold" | "leaders" | "winners" | "copy" | "copy_touch" | "matrix",
+            "resolve" | "place" | "fold" | "leaders" | "winners" | "copy" | "copy_touch" | "matrix" | "product",
             *_,
         ] | ["touch", "whole", _]:
             return write_exchange_routine(name)

@@ -34,10 +34,10 @@ def make_runner(crew: Crew) -> Runner:
             return _ACCESS_WORK
         return int(relevant is None or step.instruction.index in relevant)
 
-    blocks = crew.translation.blocks.values()
+    blocks = crew.built.translation.blocks.values()
     return Runner(
         lambda numbers: count_blocks(crew, numbers),
-        lambda: Counted(open_counters(crew.plan, crew.translation), np.zeros((len(blocks), 2), np.int64)),
+        lambda: Counted(open_counters(crew.plan, crew.built.translation), np.zeros((len(blocks), 2), np.int64)),
         np.asarray([block.stop - block.start for block in blocks], np.int64),
         np.asarray([sum(map(weigh, block.all_steps)) for block in blocks], np.int64),
         _FIRST_SAMPLE,

@@ -34,6 +34,7 @@ from sectorwise.machine.native.sectors import SWEEPS
 from sectorwise.machine.native.tally import (
     SITES_A_REQUEST,
     add_forgotten,
+    add_together,
     join_rows,
     may_forget,
     record_log,
@@ -120,6 +121,12 @@ def open_session(
     context.put(CONTEXT["limit"], "q", step_limit)
     context.put(CONTEXT["state_bytes"], "q", translation.state_bytes)
     return session
+
+
+def change_code(session: Session, library: Library) -> None:
+    """Has the blocks that follow run on other code of the same module."""
+    session.function = _FUNCTION(library.address_of(ENTRY))
+    session.keep.append(library)
 
 
 def measure_session(bound: BoundLaunch, translation: Translation, allocations: int) -> int:
@@ -373,6 +380,7 @@ def collect(session: Session, times: int = 1, later: list[Rows] | None = None) -
         counter = session.counters[index]
         if may_forget(counter.access):
             _sweep(session, SITES_A_REQUEST * place, is_word=counter.access.space is Space.SHARED)
+        add_together(session.regions["sites"], SITES_A_REQUEST * place, counter, times)
         for number in range(SITES_A_REQUEST * place, SITES_A_REQUEST * (place + 1)):
             counter.met |= session.regions["sites"].get(number * SITE_BYTES + SITE["met"], "i")
             if session.regions["sites"].get(number * SITE_BYTES + SITE["touched"], "i"):

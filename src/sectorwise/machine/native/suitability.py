@@ -127,16 +127,21 @@ def _follow(flow: Flow, reach: Reach, source: Source, doubtful: set[Part]) -> se
     waiting = list(flow.blocks)
     while waiting:
         start = waiting.pop()
-        doubts = dict(begins[start])
+        doubts, leads = dict(begins[start]), flow.leads[start]
         for step in steps_of(flow.blocks[start]):
             index = step.instruction.index
             loads_doubt = not doubtful.isdisjoint(reach.loaded(index))
             decides, stores_doubt = _follow_step(step, (flow.marks[index], source), doubts, loads_doubt=loads_doubt)
-            if decides:
+            detour = flow.detours.get(index)
+            if decides and detour is not None:
+                # Which way is gone shows in what is written on it, and in nothing else.
+                leads = (detour.meeting,)
+                _write(set(detour.writes), None, doubts, doubt=True)
+            elif decides:
                 decisions.add(index)
             if stores_doubt:
                 doubtful |= reach.stored(index)
-        waiting.extend(successor for successor in flow.leads[start] if _join(begins[successor], doubts))
+        waiting.extend(successor for successor in leads if _join(begins[successor], doubts))
     return decisions
 
 
@@ -188,10 +193,11 @@ def _write(writes: set[int], guard: Guard | None, doubts: Doubts, *, doubt: bool
         doubts[slot] = frozenset(each for each in clean if each[0] not in writes)
 
 
-def find_racing(flow: Flow, reach: Reach, relevant: frozenset[int] | None) -> frozenset[int]:
+def find_racing(flow: Flow, reach: Reach, relevant: frozenset[int] | None, blocks: int) -> frozenset[int]:
     """Accesses by which values that matter depend on the order of a block's warps within a loop.
 
-    Outside of loops, and for updates that commute, all warps of a block in turn are the reference engine's order.
+    Outside of loops, and for updates that commute, all warps of a block in turn are the reference engine's order. Where
+    `blocks` are several, these accesses must be to shared memory.
 
     Raises:
         UnsupportedError: they depend on the order of blocks too.
@@ -205,7 +211,8 @@ def find_racing(flow: Flow, reach: Reach, relevant: frozenset[int] | None) -> fr
                 parts = reach.loaded(index) | reach.stored(index)
                 is_update = step.access.operation is not Operation.LOAD
                 # A generic update that goes elsewhere than to shared memory ends the run.
-                if Space.SHARED not in parts or not (is_update or parts == {Space.SHARED}):
+                is_inside = Space.SHARED in parts and (is_update or parts == {Space.SHARED})
+                if blocks > 1 and not is_inside:
                     raise UnsupportedError(f"{step.instruction.text} in a loop depends on the order of warps")
                 found.add(index)
     return frozenset(found)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from sectorwise.counting.atomics import count_rounds
 from sectorwise.counting.patterns import list_distinct
 from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.native.layout import (
@@ -83,7 +84,21 @@ def may_forget(access: Access) -> bool:
         return False
     if access.space is Space.SHARED:
         return access.operation in (Operation.LOAD, Operation.STORE) and access.width_bytes <= _WORD_BYTES
-    return access.space in (Space.GLOBAL, Space.GENERIC)
+    if access.space is Space.GENERIC:
+        # The pipe counts generic atomics wherever their lanes are.
+        return access.operation not in (Operation.ATOMIC, Operation.REDUCTION)
+    return access.space is Space.GLOBAL
+
+
+def add_together(sites: Region, number: int, counter: SiteCounter, times: int) -> None:
+    """Takes off what a generic atomic's site (by number) counted twice, `times` over: lanes of one pass, in two spaces.
+
+    Those in shared memory are a request of their own, and the others too; the pipe has them in one.
+    """
+    place = number * SITE_BYTES + SITE["both"]
+    passes = times * sites.get(place, "q") * count_rounds(counter.access.modifiers)
+    counter.sums -= (0, 0, 0, 0, 0, passes, 0, 0, 0)
+    sites.put(place, "q", 0)
 
 
 def add_forgotten(sites: Region, number: int, counter: SiteCounter, times: int) -> None:

@@ -56,8 +56,12 @@ def choose_fold(modifiers: tuple[str, ...], *, signed_bits: int) -> tuple[str, i
 
 
 def name_resolver(step: Step | None, access: Access, size: int, racing: frozenset[int]) -> str:
-    """The routine that finds where lanes are: what the order of blocks would show in must be in shared memory."""
-    inside = access.space is Space.GENERIC and step is not None and step.instruction.index in racing
+    """The routine that finds where lanes are: what the order of blocks would show in must be in shared memory.
+
+    So must attempts of a loop (CAST.SPIN), whose winners are those of its banks.
+    """
+    racing_here = step is not None and step.instruction.index in racing
+    inside = access.space is Space.GENERIC and (racing_here or "SPIN" in access.modifiers)
     return f"resolve.{'inside' if inside else access.space}.{size}"
 
 

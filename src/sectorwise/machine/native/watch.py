@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sectorwise.machine.likeness import SAME, Condition, Extent, Form, Likeness, Rule, relate, take_as_axis
+from sectorwise.machine.likeness import SAME, Condition, Extent, Form, Likeness, Rule, relate, spoil, take_as_axis
 from sectorwise.machine.native.alike import SpoiledError
 from sectorwise.machine.native.layout import CONTEXT
 from sectorwise.machine.native.values import BITS, LANES, Kind, Operand
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from sectorwise.counting.request import Space
+    from sectorwise.machine.algebra import MatrixForm
     from sectorwise.machine.native.writer import Writer
 
 WATCH_BYTES = 16
@@ -160,6 +161,13 @@ class WatchedAlgebra(Struct):
     inner: Any
     watcher: Watcher
     mask: Callable[[], str] = lambda: "-1"
+
+    def multiply_matrices(
+        self, a: Sequence[Operand], b: Sequence[Operand], c: Sequence[Operand], form: MatrixForm
+    ) -> list[Operand]:
+        """The words of a product hang on all words of its matrices."""
+        likeness = spoil([likeness_of(word) for word in (*a, *b, *c)], 32)
+        return [replace(word, likeness=likeness) for word in self.inner.multiply_matrices(a, b, c, form)]
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Any operation of the algebra."""

@@ -32,6 +32,9 @@ class Flow:
     kept_writes: float = 0.0
     dirtied: float = 0.0
     dram_written: float = 0.0
+    filled_up: float = 0.0
+    parted: float = 0.0
+    parted_out: float = 0.0
 
 
 def scale_flow(flow: Flow, parts: int) -> Flow:
@@ -54,6 +57,9 @@ def scale_flow(flow: Flow, parts: int) -> Flow:
         kept_writes=flow.kept_writes * parts,
         dirtied=flow.dirtied * parts,
         dram_written=flow.dram_written * parts,
+        filled_up=flow.filled_up * parts,
+        parted=flow.parted * parts,
+        parted_out=flow.parted_out * parts,
     )
 
 
@@ -77,4 +83,7 @@ def extrapolate(first: Flow, second: Flow, rest: float) -> Flow:
         kept_writes=first.kept_writes + second.kept_writes * (1 + rest),
         dirtied=first.dirtied + second.dirtied * (1 + rest),
         dram_written=first.dram_written + second.dram_written * (1 + rest),
+        filled_up=first.filled_up + second.filled_up * (1 + rest),
+        parted=first.parted + second.parted * (1 + rest),
+        parted_out=first.parted_out + second.parted_out * (1 + rest),
     )

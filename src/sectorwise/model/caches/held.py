@@ -8,6 +8,7 @@ import numpy as np
 from msgspec import Struct
 
 from sectorwise.model.caches.lines import COUNT_OF_BITS, hash_lines
+from sectorwise.model.caches.sets import spread_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,7 @@ class HeldLine(Struct, frozen=True):
 
 
 class Held(Struct, frozen=True):
-    """What lies in an L2, half by half, of the lines whose hash is a multiple of `parts`."""
+    """What lies in an L2, half by half, of the lines that are sampled as one of `parts`."""
 
     parts: int
     halves: tuple[tuple[HeldLine, ...], ...]
@@ -51,6 +52,17 @@ class Held(Struct, frozen=True):
 def hash_homes(line: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Numbers that say to which half and set lines belong."""
     return hash_lines(line ^ _HOME_SALT)
+
+
+def hash_home(line: int) -> int:
+    """The same of one line."""
+    return int(hash_homes(np.array([line], np.int64))[0])
+
+
+def is_sampled(line: npt.NDArray[np.int64], parts: int, *, pairs: bool = True) -> npt.NDArray[np.bool_]:
+    """Which lines stand for so many times as many; where a hint may bring a neighbour too, both or none of `pairs`."""
+    sampled: npt.NDArray[np.bool_] = hash_lines(line >> 1 if pairs else line) % parts == 0
+    return sampled
 
 
 def take_stock(halves: Sequence[Sequence[CacheSet]], parts: int) -> Held:
@@ -78,11 +90,11 @@ def put_back(halves: Sequence[Sequence[CacheSet]], held: Held, parts: int) -> No
             continue
         number = np.array([each.line for each in lines], np.int64)
         unknown = number < 0
-        kept = np.where(unknown, np.arange(number.size) % thinner == 0, hash_lines(number) % parts == 0)
+        kept = np.where(unknown, np.arange(number.size) % thinner == 0, is_sampled(number, parts))
         places = np.where(unknown, [each.place for each in lines], hash_homes(number) >> 8) % len(half)
         order = np.argsort([-each.age for each in lines], kind="stable")
         for chosen in order[kept[order]].tolist():
             each, target = lines[chosen], half[places[chosen]]
             # Nobody's lines are numbered anew, below those that a launch pushes in: of one set no two may be alike.
             entry, _ = target.add(each.line if each.line >= 0 else -1 - chosen - target.ways)
-            entry.sectors, entry.dirty = each.sectors, each.dirty
+            entry.sectors, entry.dirty, entry.words = each.sectors, each.dirty, spread_words(each.dirty)

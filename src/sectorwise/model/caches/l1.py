@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec import Struct, field
 
-from sectorwise.model.caches.lines import COUNT_OF_BITS, LINE_BYTES, Role, hash_lines
+from sectorwise.model.caches.batches import find_turns
+from sectorwise.model.caches.lines import COUNT_OF_BITS, LINE_BYTES, Role, hash_sets
+from sectorwise.model.caches.window import take_rows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,9 +80,11 @@ class _Counts(Struct):
 
 
 class L1Setup(Struct, frozen=True):
-    """An L1 of so many bytes, in sets of `ways` lines, and the loads of a kernel: their `roles`, by instruction.
+    """An L1 of so many bytes, and the loads of a kernel: their `roles`, by instruction.
 
-    `depths` says how many requests of its warp a load goes on without waiting for the data of the first of them.
+    Its sets have `ways` lines if none of it is shared memory, `whole_bytes` then (None: none is); what shared memory
+    takes it takes of all sets. `depths` says how many requests of its warp a load goes on without waiting for the data
+    of the first of them.
     `blocks_total` are those of the launch, of which a window is followed; None: the window's.
     """
 
@@ -89,16 +93,21 @@ class L1Setup(Struct, frozen=True):
     roles: Mapping[int, Role]
     depths: Mapping[int, int]
     blocks_total: int | None = None
+    whole_bytes: int | None = None
+
+    def count_sets(self) -> int:
+        """Sets: the largest power of two that leaves each its ways."""
+        sets = max(1, (self.whole_bytes or self.size_bytes) // LINE_BYTES // self.ways)
+        return 1 << (sets.bit_length() - 1)
 
 
 def simulate_l1(window: Window, placement: Placement, setup: L1Setup) -> L1Result:
     """Let a few SMs run their blocks of the window through an L1 of this size.
 
-    The L1 has sets of `ways` lines of four sectors; of each set the least recently used line goes first. A load brings
+    The L1 has sets of lines of four sectors; of each set the least recently used line goes first. A load brings
     the sectors that are missing, and one that is on its way counts as there: it is, as long as requests that followed
     it in its warp did not wait. Stores leave their line in L1 and pass
-    on. Where the SMs ask for more than `MOST_LOOKUPS`, a part of the lines, chosen by hash, is looked up in an L1 of
-    that part of the size.
+    on. Where the SMs ask for more than `MOST_LOOKUPS`, a part of the sets is looked at.
 
     Blocks that begin together all wait for what they have in common; those that follow them do not, and stand for all
     later ones of the launch.
@@ -106,14 +115,14 @@ def simulate_l1(window: Window, placement: Placement, setup: L1Setup) -> L1Resul
     sms = _choose_sms(window, placement)
     blocks = np.flatnonzero(np.isin(placement.sm, sms))
     share = blocks.size / max(1, window.blocks)
-    parts = 1
-    while window.count_lines() * share / parts > MOST_LOOKUPS and parts < MOST_PARTS:
+    sets, parts = setup.count_sets(), 1
+    while window.count_lines() * share / parts > MOST_LOOKUPS and parts < min(MOST_PARTS, sets):
         parts *= 2
-    lines = window.gather(blocks, lambda line: hash_lines(line) % parts == 0)
+    lines = window.gather(blocks, lambda line: hash_sets(line, sets) % parts == 0)
     counts = _Counts()
-    sets = max(1, setup.size_bytes // LINE_BYTES // setup.ways // parts)
     for sm in sms.tolist():
-        _run_sm(_Sm(lines, np.flatnonzero(placement.sm[lines.block] == sm), placement), setup, sets, counts)
+        rows = np.flatnonzero(placement.sm[lines.block] == sm)
+        _run_sm(take_rows(lines, rows), placement, setup, counts)
     quantiles = np.quantile(counts.ages, (np.arange(QUANTILES) + 0.5) / QUANTILES).tolist() if counts.ages else ()
     weight = _weigh_later(placement, blocks, setup.blocks_total or window.blocks)
 
@@ -155,30 +164,27 @@ def _choose_sms(window: Window, placement: Placement) -> npt.NDArray[np.int64]:
     return used[np.linspace(0, used.size - 1, wanted).astype(np.int64)]
 
 
-class _Sm(Struct, frozen=True):
-    lines: Lines
-    rows: npt.NDArray[np.intp]
-    placement: Placement
-
-
-def _run_sm(sm: _Sm, setup: L1Setup, sets: int, counts: _Counts) -> None:
-    lines, rows = sm.lines, sm.rows
-    begins = sm.placement.start[lines.block[rows]]
-    ticks = begins + lines.position[rows]
-    order = np.lexsort((lines.warp[rows], lines.block[rows], ticks))
-    rows, begins = rows[order], begins[order]
-    request = lines.block[rows].astype(np.int64) << 32 | lines.warp[rows].astype(np.int64) << 26 | lines.position[rows]
+def _run_sm(lines: Lines, placement: Placement, setup: L1Setup, counts: _Counts) -> None:
+    """Add what the lines of one SM's blocks do to the counts."""
+    begins = placement.start[lines.block]
+    ticks = begins + lines.position
+    turns = begins + find_turns(lines, setup.depths)
+    order = np.lexsort((lines.position, lines.warp, lines.block, turns))
+    request = lines.block.astype(np.int64) << 32 | lines.warp.astype(np.int64) << 26 | lines.position
+    sets = setup.count_sets()
+    fewest, spare = divmod(setup.size_bytes // LINE_BYTES, sets)
     cache: list[OrderedDict[int, tuple[int, int, int]]] = [OrderedDict() for _ in range(sets)]
     stream = zip(
-        lines.instruction[rows].tolist(),
-        lines.line[rows].tolist(),
-        lines.sectors[rows].tolist(),
+        lines.instruction[order].tolist(),
+        lines.line[order].tolist(),
+        lines.sectors[order].tolist(),
         ticks[order].tolist(),
-        (hash_lines(lines.line[rows]) // MOST_PARTS % sets).tolist(),
-        (begins > 0).astype(np.int64).tolist(),
-        (np.diff(request, prepend=-1) != 0).tolist(),
+        hash_sets(lines.line[order], sets).tolist(),
+        (begins[order] > 0).astype(np.int64).tolist(),
+        (np.diff(request[order], prepend=-1) != 0).tolist(),
         strict=True,
     )
+    passing: dict[int, tuple[int, int]] = {}
     was_late = False
     for instruction, line, sectors, tick, place, follows, begins_request in stream:
         role = setup.roles[instruction]
@@ -187,8 +193,11 @@ def _run_sm(sm: _Sm, setup: L1Setup, sets: int, counts: _Counts) -> None:
         lines_of_set = cache[place]
         there, _, fetched = lines_of_set.get(line, (0, 0, 0))
         if role is not Role.STORE:
-            if role is Role.BYPASSING_LOAD:
+            asked_at, brought = passing.get(line, (0, 0))
+            if role is not Role.CACHED_LOAD:
                 there = 0
+            elif tick - asked_at <= setup.depths[instruction]:
+                there |= brought
             missing = sectors & ~there
             late = bool(missing) or tick - fetched <= setup.depths[instruction]
             for tally, number in (
@@ -201,12 +210,13 @@ def _run_sm(sm: _Sm, setup: L1Setup, sets: int, counts: _Counts) -> None:
             ):
                 tally[follows][instruction] = tally[follows].get(instruction, 0) + number
             was_late = late or (was_late and not begins_request)
-            if role is Role.BYPASSING_LOAD:
+            if role is not Role.CACHED_LOAD:
+                passing[line] = tick, sectors
                 continue
             if missing:
                 fetched = tick
         lines_of_set[line] = (there | sectors, tick, fetched)
         lines_of_set.move_to_end(line)
-        if len(lines_of_set) > setup.ways:
+        if len(lines_of_set) > max(1, fewest + (place < spare)):
             _, (_, last, _) = lines_of_set.popitem(last=False)
             counts.ages.append(tick - last)

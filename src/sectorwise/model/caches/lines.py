@@ -14,6 +14,7 @@ from sectorwise.counting.request import Operation, Space
 from sectorwise.machine.copy_forms import global_access_of
 from sectorwise.machine.forms import access_of
 from sectorwise.machine.memory import generic_spaces
+from sectorwise.model.caches.contention import ContentionRecorder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from sectorwise.binary.ir import Kernel
     from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Access
+    from sectorwise.model.caches.contention import Contention
 
     Addresses = npt.NDArray[np.int64]
     Lanes = npt.NDArray[np.bool_]
@@ -38,9 +40,6 @@ _LOCAL_BASE: Final = 1 << 46
 REQUESTS_TIMED: Final = 64
 """Requests of an instruction whose passes are counted."""
 
-MOST_ADDRESSES: Final = 100_000
-"""Addresses of atomics that are told apart."""
-
 MOST_LINES: Final = 3_000_000
 """Lines kept at most, 20 bytes each; later ones are dropped, and the stream says so."""
 
@@ -51,7 +50,13 @@ SECTOR_BYTES: Final = 32
 COUNT_OF_BITS: Final = tuple(bits.bit_count() for bits in range(16))
 """Sectors of a line by the bits that name them."""
 
-_AROUND_L1: Final = frozenset({"STRONG", "BYPASS", "NA"})
+_LINE_BITS: Final = 42
+"""Bits of a line's number, local memory and all."""
+
+_PRIMITIVE: Final = (1, 0b11, 0b111, 0b1011, 0b10011, 0x25, 0x43, 0x83, 0x11D, 0x211, 0x409, 0x805, 0x1053)
+"""A primitive polynomial over two elements of each degree, a bit a power."""
+
+_AROUND_L1: Final = frozenset({"BYPASS", "NA"})
 
 
 class Role(Enum):
@@ -59,8 +64,12 @@ class Role(Enum):
 
     CACHED_LOAD = "cached load"
     BYPASSING_LOAD = "bypassing load"
+    LAST_LOAD = "load that is the last use"
     STORE = "store"
     ATOMIC = "atomic"
+
+
+LOADS: Final = frozenset({Role.CACHED_LOAD, Role.BYPASSING_LOAD, Role.LAST_LOAD})
 
 
 class Lines(Struct, frozen=True):
@@ -68,11 +77,11 @@ class Lines(Struct, frozen=True):
 
     `block` int32: linear index; `warp` int16: within its block; `position` int32: the how manieth memory request of
     its warp; `instruction` int32: index into the kernel's; `line` int64: address / 128; `sectors` uint8: a bit for
-    each of its four sectors. Entries of one warp are in the order of its requests. `positions` int32 [blocks]: how
-    many requests the busiest warp of each block made, by linear block index less `first_block`. `passes` are the
-    cycles that the L1 takes for a request of an instruction, in the mean. `hottest_lanes` are the
-    lanes of atomics and reductions that work on the address which most of them share. `complete` is False where lines
-    were dropped.
+    each of its four sectors; `words` uint32: a bit for each word of four bytes that a store fills, at least in part,
+    else 0. Entries of one warp are in the order of its requests. `positions` int32 [blocks]: how many requests the
+    busiest warp of each block made, by linear block index less `first_block`. `passes` are the cycles that the L1 takes
+    for a request of an instruction, in the mean. `contention` is that of atomics and reductions. `complete` is False
+    where lines were dropped.
     """
 
     first_block: int
@@ -82,9 +91,10 @@ class Lines(Struct, frozen=True):
     instruction: npt.NDArray[np.int32]
     line: npt.NDArray[np.int64]
     sectors: npt.NDArray[np.uint8]
+    words: npt.NDArray[np.uint32]
     positions: npt.NDArray[np.int32]
     passes: Mapping[int, float]
-    hottest_lanes: int
+    contention: Contention
     complete: bool
 
 
@@ -95,10 +105,10 @@ class LineRecorder(Struct):
     first_block: int
     blocks: int
     _positions: npt.NDArray[np.int32]
+    _atomics: ContentionRecorder
     _parts: list[tuple[npt.NDArray[np.int64], ...]] = field(default_factory=list)
     _kept: int = 0
     _passes: dict[int, tuple[int, float]] = field(default_factory=dict)
-    _atomics: dict[int, int] = field(default_factory=dict)
 
     @property
     def warps_per_block(self) -> int:
@@ -130,13 +140,18 @@ class LineRecorder(Struct):
             return
         self._count_passes(instruction, access, addresses, active)
         if access.operation in {Operation.ATOMIC, Operation.REDUCTION}:
-            self._count_atomics(addresses[active])
+            self._atomics.add(access, addresses, active)
         words = max(1, access.width_bytes // 4) if access.space is Space.LOCAL else 1
         for word in range(words):
             row, line, sectors = fold_requests(addresses + 128 * word, active)
             self._kept += row.size
+            filled = np.zeros(row.size, np.int64)
+            if access.operation is Operation.STORE:
+                filled = fold_words(
+                    addresses + 128 * word, active, min(4, access.width_bytes) if words > 1 else access.width_bytes
+                )
             self._parts.append(
-                (warps[row], positions[row].astype(np.int64), np.full(row.size, instruction), line, sectors)
+                (warps[row], positions[row].astype(np.int64), np.full(row.size, instruction), line, sectors, filled)
             )
 
     def _count_passes(self, instruction: int, access: Access, addresses: Addresses, active: Lanes) -> None:
@@ -147,12 +162,6 @@ class LineRecorder(Struct):
             found = count_passes(addresses[chosen], active[chosen], access.width_bytes)
             self._passes[instruction] = (count + chosen.size, total + float(found.sum()))
 
-    def _count_atomics(self, addresses: npt.NDArray[np.int64]) -> None:
-        """Adds the lanes of one issue to those of their addresses, as long as these are few enough to remember."""
-        for address, lanes in zip(*(part.tolist() for part in np.unique(addresses, return_counts=True)), strict=True):
-            if address in self._atomics or len(self._atomics) < MOST_ADDRESSES:
-                self._atomics[address] = self._atomics.get(address, 0) + lanes
-
     def _place_local(self, warps: npt.NDArray[np.int64], addresses: Addresses) -> Addresses:
         """Addresses in memory of a thread's own bytes: words of the 32 lanes lie side by side."""
         region_bytes = -(-self.bound.local_bytes_per_thread // 4) * 128
@@ -162,8 +171,8 @@ class LineRecorder(Struct):
 
     def close(self) -> Lines:
         """What was kept."""
-        columns = [np.concatenate(column) for column in zip(*self._parts, strict=True)] or [np.zeros(0, np.int64)] * 5
-        warps, positions, instruction, line, sectors = columns
+        columns = [np.concatenate(column) for column in zip(*self._parts, strict=True)] or [np.zeros(0, np.int64)] * 6
+        warps, positions, instruction, line, sectors, words = columns
         busiest = self._positions.reshape(self.blocks, self.warps_per_block).max(axis=1)
         return Lines(
             first_block=self.first_block,
@@ -173,9 +182,10 @@ class LineRecorder(Struct):
             instruction=instruction.astype(np.int32),
             line=line,
             sectors=sectors.astype(np.uint8),
+            words=words.astype(np.uint32),
             positions=busiest,
             passes={instruction: total / count for instruction, (count, total) in self._passes.items() if count},
-            hottest_lanes=max(self._atomics.values(), default=0),
+            contention=self._atomics.close(),
             complete=self._kept < MOST_LINES,
         )
 
@@ -187,7 +197,8 @@ def count_warps(bound: BoundLaunch) -> int:
 
 def record_lines(bound: BoundLaunch, first_block: int, blocks: int) -> LineRecorder:
     """A recorder that has seen nothing."""
-    return LineRecorder(bound, first_block, blocks, np.zeros(blocks * count_warps(bound), np.int32))
+    positions = np.zeros(blocks * count_warps(bound), np.int32)
+    return LineRecorder(bound, first_block, blocks, positions, ContentionRecorder(bound.device))
 
 
 def count_passes(addresses: Addresses, active: Lanes, width_bytes: int) -> npt.NDArray[np.float64]:
@@ -221,6 +232,18 @@ def fold_requests(
     return _fold(sectors, active)
 
 
+def fold_words(addresses: Addresses, active: Lanes, width_bytes: int) -> npt.NDArray[np.int64]:
+    """The words of four bytes touched in each line of each request, a bit for each, in the order of `fold_requests`."""
+    row, lane = np.nonzero(active)
+    places = addresses[row, lane]
+    keys = (row << _ROW_SHIFT) | places // LINE_BYTES
+    order = np.argsort(keys, kind="stable")
+    begins = np.flatnonzero(np.diff(keys[order], prepend=-1))
+    bits = ((1 << max(1, width_bytes // 4)) - 1) << (places // 4 % 32)
+    filled: npt.NDArray[np.int64] = np.bitwise_or.reduceat(bits[order], begins)
+    return filled
+
+
 def _fold(
     sectors: Addresses, active: Lanes
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -241,13 +264,39 @@ def hash_lines(line: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return (mixed >> np.uint64(33)).astype(np.int64)
 
 
+def hash_sets(line: npt.NDArray[np.int64], sets: int) -> npt.NDArray[np.int64]:
+    """The set of an L1 that each line belongs to, of so many: a power of two.
+
+    The remainder of the line's number, as a polynomial of bits, by a primitive one: lines at any power of two from each
+    other fill all sets alike, as they were measured to do, and lines at other strides as unevenly as if thrown in
+    (tests/measured/device/writes.json). Which polynomial is not published.
+    """
+    degree = sets.bit_length() - 1
+    place = np.zeros(line.shape, np.int64)
+    power = 1 if degree else 0
+    for bit in range(_LINE_BITS):
+        place ^= np.where(line >> bit & 1, power, 0)
+        power <<= 1
+        if power >> degree:
+            power ^= _PRIMITIVE[degree]
+    return place
+
+
 def name_role(access: Access) -> Role:
-    """What the caches make of an instruction: loads that ask for what other SMs may have written go around L1."""
+    """What the caches make of an instruction: loads that ask for what other SMs may have written go around L1.
+
+    Loads that are `STRONG.SM` ask for what their own SM wrote, and find it in L1; a last use never counts as a hit
+    (`neighbours_cg`: of 131,072 sectors of the one 130,154 hit, of 163,839 of the other none).
+    """
     match access.operation:
         case Operation.STORE:
             return Role.STORE
         case Operation.LOAD | Operation.ASYNC_COPY:
-            around = access.space is not Space.LOCAL and _AROUND_L1 & set(access.modifiers)
+            names = set(access.modifiers)
+            if access.space is not Space.LOCAL and "LU" in names:
+                return Role.LAST_LOAD
+            shared = "STRONG" in names and "SM" not in names
+            around = access.space is not Space.LOCAL and (shared or _AROUND_L1 & names)
             return Role.BYPASSING_LOAD if around else Role.CACHED_LOAD
         case _:
             return Role.ATOMIC

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import Final
 
 from msgspec import Struct, field
 
+ALL_WORDS: Final = (1 << 32) - 1
+"""The words of a line, a bit each."""
+
 
 class Entry(Struct):
-    """Sectors of a line that are there, and those of them that differ from DRAM, a bit each."""
+    """Sectors of a line that are there, and those of them that differ from DRAM, a bit each.
+
+    `words` are those of the line that differ from DRAM; `lacking` sectors were stored in part and never fetched.
+    """
 
     sectors: int = 0
     dirty: int = 0
+    words: int = 0
+    lacking: int = 0
 
 
 class CacheSet(Struct):
@@ -61,3 +70,15 @@ class CacheSet(Struct):
     def list_dirty(self) -> list[int]:
         """The dirty sectors of each line."""
         return [entry.dirty for lines in (self.fresh, self.proven) for entry in lines.values()]
+
+
+def find_whole(words: int) -> int:
+    """The sectors of which all eight words are among these, a bit each."""
+    if words == ALL_WORDS:
+        return 15
+    return sum(1 << sector for sector in range(4) if words >> 8 * sector & 0xFF == 0xFF)
+
+
+def spread_words(sectors: int) -> int:
+    """All words of these sectors."""
+    return sum(0xFF << 8 * sector for sector in range(4) if sectors >> sector & 1)

@@ -14,12 +14,15 @@ from sectorwise.machine.numpy_engine import open_tally, run_blocks
 from sectorwise.model.caches.lines import MOST_LINES, SECTORS_IN_LINE, Lines, count_warps, record_lines, unite_sectors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     import numpy.typing as npt
 
     from sectorwise.binding import BoundLaunch
     from sectorwise.counting.request import Access
+
+_WORDS_IN_SECTOR: Final = 8
+_ALL_WORDS: Final = (1 << 32) - 1
 
 MOST_INSTRUCTIONS: Final = 1_500_000
 """Warp instructions executed to see a window: less than a second."""
@@ -89,6 +92,16 @@ class Window(Struct, frozen=True):
             return touched.size * shifts.size
         return np.unique(touched[:, None] + shifts[None, :]).size
 
+    def repeat(self, blocks_total: int, instructions: Collection[int]) -> float:
+        """How often all blocks of the launch do at one place what these instructions do in the lines that are kept.
+
+        Of blocks that lie like one of them, each at so many places, all others do it elsewhere.
+        """
+        if self.shifts is None or self.slots is None:
+            return blocks_total / self.blocks
+        seen = [i for i in np.unique(self.lines.instruction).tolist() if i in instructions]
+        return blocks_total / max((np.unique(self.shifts[:, self.slots[i]]).size for i in seen), default=1)
+
     def count_all_distinct(self, instructions: Iterable[int]) -> int | None:
         """Sectors that these instructions touch together; None where not all lines are known."""
         lines = self.lines
@@ -104,9 +117,10 @@ class Window(Struct, frozen=True):
         if self.shifts is None or self.slots is None:
             chosen = np.zeros(self.blocks, np.bool_)
             chosen[blocks] = True
-            return _take(lines, np.flatnonzero(chosen[lines.block] & keep(lines.line)))
+            return take_rows(lines, np.flatnonzero(chosen[lines.block] & keep(lines.line)))
         alike = [
-            _take(lines, np.flatnonzero(self.slots[lines.instruction] == slot)) for slot in range(self.shifts.shape[1])
+            take_rows(lines, np.flatnonzero(self.slots[lines.instruction] == slot))
+            for slot in range(self.shifts.shape[1])
         ]
         # Blocks that lie alike in one array, as those of a row of tiles do, are moved and looked through once.
         moved: dict[tuple[int, int], Lines] = {}
@@ -116,7 +130,7 @@ class Window(Struct, frozen=True):
                 part = moved.get((slot, shift))
                 if part is None:
                     part = shift_lines(alike[slot], np.full(alike[slot].line.size, shift, np.int64))
-                    part = moved[slot, shift] = _take(part, np.flatnonzero(keep(part.line)))
+                    part = moved[slot, shift] = take_rows(part, np.flatnonzero(keep(part.line)))
                 if part.line.size:
                     parts.append(structs.replace(part, block=np.full(part.line.size, block, np.int32)))
         return _join(parts, lines)
@@ -129,14 +143,20 @@ def shift_lines(lines: Lines, shifts: npt.NDArray[np.int64]) -> Lines:
         return structs.replace(lines, line=lines.line + whole)
     spread = lines.sectors.astype(np.uint16) << rest
     low, high = (spread & 15).astype(np.uint8), (spread >> 4).astype(np.uint8)
+    moved_words = lines.words.astype(np.uint64) << (np.uint64(_WORDS_IN_SECTOR) * rest)
+    low_words, high_words = moved_words & np.uint64(_ALL_WORDS), moved_words >> np.uint64(32)
     rows = np.concatenate([np.flatnonzero(low), np.flatnonzero(high)])
     order = np.argsort(rows, kind="stable")
-    moved = _take(lines, rows[order])
+    moved = take_rows(lines, rows[order])
     line = np.concatenate([(lines.line + whole)[low > 0], (lines.line + whole + 1)[high > 0]])
-    return structs.replace(moved, line=line[order], sectors=np.concatenate([low[low > 0], high[high > 0]])[order])
+    words = np.concatenate([low_words[low > 0], high_words[high > 0]]).astype(np.uint32)[order]
+    return structs.replace(
+        moved, line=line[order], sectors=np.concatenate([low[low > 0], high[high > 0]])[order], words=words
+    )
 
 
-def _take(lines: Lines, rows: npt.NDArray[np.intp]) -> Lines:
+def take_rows(lines: Lines, rows: npt.NDArray[np.intp]) -> Lines:
+    """These of the lines, in this order."""
     return structs.replace(
         lines,
         block=lines.block[rows],
@@ -145,12 +165,13 @@ def _take(lines: Lines, rows: npt.NDArray[np.intp]) -> Lines:
         instruction=lines.instruction[rows],
         line=lines.line[rows],
         sectors=lines.sectors[rows],
+        words=lines.words[rows],
     )
 
 
 def _join(parts: list[Lines], like: Lines) -> Lines:
     if not parts:
-        return _take(like, np.zeros(0, np.intp))
+        return take_rows(like, np.zeros(0, np.intp))
     return structs.replace(
         like,
         block=np.concatenate([part.block for part in parts]),
@@ -159,6 +180,7 @@ def _join(parts: list[Lines], like: Lines) -> Lines:
         instruction=np.concatenate([part.instruction for part in parts]),
         line=np.concatenate([part.line for part in parts]),
         sectors=np.concatenate([part.sectors for part in parts]),
+        words=np.concatenate([part.words for part in parts]),
     )
 
 
