@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from sectorwise.cli.main import main
 from sectorwise.cli.thrift import load_with_one_thread, search_garbage_seldom
 
+VECTOR_ADD = Path(__file__).resolve().parents[2] / "examples" / "triton" / "vector_add.py"
 THREADS = "OPENBLAS_NUM_THREADS"
 
 
@@ -32,7 +36,8 @@ def test_garbage_is_searched_for_seldom_while_a_command_runs() -> None:
     assert gc.get_threshold() == before
 
 
-def test_what_is_there_at_the_end_of_a_process_is_not_searched() -> None:
+def test_what_is_there_at_the_end_of_a_process_is_not_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "triton", raising=False)  # another test may have loaded it
     frozen = gc.get_freeze_count()
     with search_garbage_seldom():
         pass
@@ -43,6 +48,13 @@ def test_what_is_there_at_the_end_of_a_process_is_not_searched() -> None:
         assert gc.get_freeze_count() > 10_000
     finally:
         gc.unfreeze()
+
+
+def test_nothing_of_triton_is_reported_as_leaked() -> None:
+    program = "import sys; from sectorwise.cli.main import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", program, "check", str(VECTOR_ADD), "--format", "json"]
+    outcome = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
 
 
 def test_a_command_that_fails_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:

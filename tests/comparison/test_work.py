@@ -151,6 +151,12 @@ def test_launches_with_other_buffers_are_not_compared(source: Path) -> None:
     )
 
 
+def test_large_buffers_are_said_not_to_be_compared(source: Path) -> None:
+    large = "forward<<<8, 128>>>(f32[17 << 20], f32[1024])"
+    said = "buffers are not compared, since they were not kept (those of large launches are not)"
+    assert say(source, large, large) == said
+
+
 def test_what_depends_on_the_order_of_warps_is_not_compared(source: Path) -> None:
     counts = "counts<<<8, 128>>>(f32[128]=arange, u32[1024])"
     assert say(source, counts, counts).startswith("buffers are not compared, since ")

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 
 from sectorwise.analyze import analyze
 from sectorwise.launch.notation import parse_launch
+from sectorwise.remedies import workshop
 from sectorwise.report.page import Page
 from sectorwise.report.terminal import render
 
 if TYPE_CHECKING:
+    import pytest
+
     from sectorwise.analysis.data import KernelAnalysis
     from sectorwise.findings import Remedy
+    from sectorwise.model.kernel_model import KernelModel
 
 KERNELS = Path(__file__).parent / "kernels"
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "transpose.cu"
@@ -202,6 +206,26 @@ def test_lanes_change_axes_where_no_value_changes() -> None:
     remedy = analyze_file("product", "SW101")["let threadIdx.x"]
     assert remedy.title == "let threadIdx.x and threadIdx.y change places, and launch blocks of (32, 16)"
     assert remedy.after < remedy.before / 2
+
+
+def test_outputs_are_not_asked_for_where_other_axes_save_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    source = tmp_path / "apart.cu"
+    body = "out[threadIdx.x * 1024 + threadIdx.y * 64] = threadIdx.x * threadIdx.y;"
+    source.write_text(f"__global__ void apart(int* out) {{ {body} }}", encoding="utf-8")
+    compared: list[str] = []
+
+    def compare(before: KernelModel, _: KernelModel) -> list[tuple[str, bool]]:
+        compared.append(before.bound.kernel.name)
+        return [("out", False)]
+
+    monkeypatch.setattr(workshop, "_compare", compare)
+    (kernel,) = analyze(source, "apart<<<1, (16, 16)>>>(i32[16384])", remedies=True).kernels
+    assert "SW101" in [finding.code for finding in kernel.findings]
+    assert compared == []
+    assert not analyze_file("product", "SW101")
+    assert "product" in compared
 
 
 def test_records_are_aligned_so_that_one_access_takes_each() -> None:

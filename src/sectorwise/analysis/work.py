@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sectorwise.analysis.outputs import compare_buffer, doubt_outputs
 from sectorwise.counting.request import Operation, Space
@@ -37,7 +37,7 @@ class OutputChange:
 class Work:
     """Whether two launches do the same work, as far as that was seen.
 
-    `outputs` are their buffers; None where they were not compared, `because` of what (None: they were not kept).
+    `outputs` are their buffers; None where they were not compared, `because` of what (None: documents have none).
     `stored_bytes_before` and `_after` are what lanes and bulk copies store to global memory, atomics included; the same
     place counts as often as it is stored to. None: not known.
     """
@@ -59,12 +59,17 @@ def compare_work(old: KernelAnalysis, new: KernelAnalysis) -> Work:
     return Work(outputs, because, _count_stored_bytes(old), _count_stored_bytes(new))
 
 
+_NOT_KEPT: Final = "buffers are not compared, since they were not kept (those of large launches are not)"
+
+
 def _compare_outputs(old: KernelAnalysis, new: KernelAnalysis) -> tuple[tuple[OutputChange, ...] | None, str | None]:
-    if old.outputs is None or new.outputs is None or old.bound is None or new.bound is None:
+    if old.bound is None or new.bound is None:
         return None, None
     doubt = doubt_outputs(old) or doubt_outputs(new)
     if doubt is not None:
         return None, doubt
+    if old.outputs is None or new.outputs is None:
+        return None, _NOT_KEPT
     types = [each.buffer.dtype for each in old.bound.allocations]
     shapes = [[(output.argument, output.values.size) for output in side.outputs or ()] for side in (old, new)]
     if types != [each.buffer.dtype for each in new.bound.allocations] or shapes[0] != shapes[1]:

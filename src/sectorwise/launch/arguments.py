@@ -136,7 +136,7 @@ def _parse_contents(cursor: Cursor, scope: Scope, folder: Path | None) -> Conten
             cursor.expect(")")
             return Contents(token.text, seed=seed, below=below)
     hint = name_nearest(token.text, _KINDS)
-    wanted = "zeros, arange, perm(seed), uniform(seed), noise or @file.npy"
+    wanted = "zeros, arange, perm(seed), uniform(seed), uniform(seed, below), noise or @file.npy"
     raise cursor.error(f"expected contents ({wanted}), got {token}{hint}", token)
 
 

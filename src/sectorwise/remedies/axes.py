@@ -44,11 +44,16 @@ def find_other_axes(
         text=text,
         launch=launch,
     )
-    outcome = prove(workshop, change, original)
+
+    def saves_sectors(model: KernelModel) -> bool:
+        sectors = model.totals.l2_theoretical_sectors
+        return sectors is not None and sectors < before
+
+    outcome = prove(workshop, change, original, saves_sectors)
     if isinstance(outcome, Refusal):
         return {}
     after = outcome.model.totals.l2_theoretical_sectors
-    if after is None or after >= before:
+    if after is None:
         return {}
     remedy = make_remedy(workshop, original, change, Gain(SECTORS, before, after))
     return dict.fromkeys(find_helped(findings, codes, original, outcome.model, waste_sectors), (remedy,))
