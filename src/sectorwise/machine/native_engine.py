@@ -41,7 +41,7 @@ from sectorwise.machine.native.translate import is_skipped
 from sectorwise.machine.native.unsupported import StrayedError, UnsupportedError
 from sectorwise.machine.outcome import make_execution
 from sectorwise.machine.program import ASYNCHRONOUS, decode
-from sectorwise.machine.sampling import FEWEST_BLOCKS, sample_blocks
+from sectorwise.machine.sampling import FEWEST_BLOCKS, is_little, sample_blocks
 from sectorwise.machine.taint import KNOWN
 from sectorwise.machine.unknown import say_unknown
 
@@ -160,6 +160,8 @@ def _run(
         )
     tally = _open_tally(bound, options, plan.program)
     alike = _find_alike(bound, plan)
+    if alike is not None and alike.port.gone and _is_run_whole(tally, plan):
+        alike = None
     sampling = None
     with np.errstate(all="ignore"):
         left = np.arange(bound.launch.blocks_total)
@@ -185,6 +187,15 @@ def _run(
     for index in {*plan.doubts, *undefined} - tally.counters.keys():
         tally.products[index] = plan.doubts.get(index, KNOWN) | undefined.get(index, KNOWN)
     return make_execution(tally, bound.launch.blocks_total, sampling)
+
+
+def _is_run_whole(tally: Tally, plan: Plan) -> bool:
+    """Whether all blocks are to run, so that nobody's slow paths (`detours`) are judged by those of other blocks."""
+    most, blocks = tally.options.sample_above, np.arange(tally.bound.launch.blocks_total)
+    if most is None or not is_independent(plan):
+        return True
+    crew = open_crew(tally, plan, build_code(tally, plan, None), len(blocks))
+    return is_little(make_runner(crew), blocks, most)
 
 
 def _run_classes(
