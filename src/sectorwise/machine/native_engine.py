@@ -160,19 +160,18 @@ def _run(
         )
     tally = _open_tally(bound, options, plan.program)
     alike = _find_alike(bound, plan)
-    if alike is not None and alike.port.gone and _is_run_whole(tally, plan):
-        alike = None
+    whole = alike is not None and bool(alike.port.gone) and _is_run_whole(tally, plan)
     sampling = None
     with np.errstate(all="ignore"):
         left = np.arange(bound.launch.blocks_total)
-        if alike is not None:
+        if alike is not None and not whole:
             # What machine code takes apart further than the proof did is no harm, only work.
             with contextlib.suppress(SpoiledError):
                 left = _run_classes(tally, plan, alike, progress)
         if plan.calls and plan.hands_back and _MOST_CALLING < left.size < FEWEST_BLOCKS:
             raise UnsupportedError("blocks that are not alike, and wait for mbarriers")
         if left.size:
-            sampling = _run_left(tally, plan, left, progress)
+            sampling = _run_left(tally, plan, left, progress, whole=whole)
     met = {index: counter.met for index, counter in tally.counters.items() if counter.met}
     undefined = find_met_doubts(plan.flow, plan.reach, met)
     if undefined and not plan.assumes:
@@ -215,13 +214,18 @@ def _run_classes(
 
 
 def _run_left(
-    tally: Tally, plan: Plan, left: npt.NDArray[np.int64], progress: Callable[[int, int], None] | None
+    tally: Tally,
+    plan: Plan,
+    left: npt.NDArray[np.int64],
+    progress: Callable[[int, int], None] | None,
+    *,
+    whole: bool,
 ) -> Sampling | None:
-    """Runs blocks that nothing stands for: all, or some where these are many and none depends on another."""
+    """Runs blocks that nothing stands for: all, or unless `whole` some of many of which none depends on another."""
     crew = open_crew(tally, plan, build_code(tally, plan, None), len(left))
     total = tally.bound.launch.blocks_total
     report = None if progress is None else lambda done: progress(total - len(left) + done, total)
-    if tally.options.sample_above is not None and is_independent(plan):
+    if not whole and tally.options.sample_above is not None and is_independent(plan):
         work, grid = tally.options.sample_above, tally.bound.launch.grid
         sampled = sample_blocks(make_runner(crew), grid, left, work, tally.lengths, report)
         if sampled is not None:
