@@ -181,7 +181,7 @@ def test_whole_sectors_are_never_fetched() -> None:
     window = Window(1, lines, np.zeros(1, np.int64))
     setup = L2Setup(60 << 20, 2, 16, 0, 1.0, 4, 64, {}, (), partial_lines=64)
     found = simulate_l2(window, place_blocks(window.measure_blocks(), 1, H200), {0: Role.STORE}, setup)
-    assert (sum(found.first.dram_read.values()), found.first.parted, found.first.parted_out) == (0, 0, 0)
+    assert (sum(found.first.dram_read.values()), found.first.filled_up, found.second.filled_up) == (0, 0, 0)
 
 
 def test_words_of_a_line_are_those_of_brute_force() -> None:

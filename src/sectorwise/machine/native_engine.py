@@ -41,7 +41,7 @@ from sectorwise.machine.native.translate import is_skipped
 from sectorwise.machine.native.unsupported import StrayedError, UnsupportedError
 from sectorwise.machine.outcome import make_execution
 from sectorwise.machine.program import ASYNCHRONOUS, decode
-from sectorwise.machine.sampling import FEWEST_BLOCKS, sample_blocks
+from sectorwise.machine.sampling import FEWEST_BLOCKS, is_little, sample_blocks
 from sectorwise.machine.taint import KNOWN
 from sectorwise.machine.unknown import say_unknown
 
@@ -160,17 +160,18 @@ def _run(
         )
     tally = _open_tally(bound, options, plan.program)
     alike = _find_alike(bound, plan)
+    whole = alike is not None and bool(alike.port.gone) and _is_run_whole(tally, plan)
     sampling = None
     with np.errstate(all="ignore"):
         left = np.arange(bound.launch.blocks_total)
-        if alike is not None:
+        if alike is not None and not whole:
             # What machine code takes apart further than the proof did is no harm, only work.
             with contextlib.suppress(SpoiledError):
                 left = _run_classes(tally, plan, alike, progress)
         if plan.calls and plan.hands_back and _MOST_CALLING < left.size < FEWEST_BLOCKS:
             raise UnsupportedError("blocks that are not alike, and wait for mbarriers")
         if left.size:
-            sampling = _run_left(tally, plan, left, progress)
+            sampling = _run_left(tally, plan, left, progress, whole=whole)
     met = {index: counter.met for index, counter in tally.counters.items() if counter.met}
     undefined = find_met_doubts(plan.flow, plan.reach, met)
     if undefined and not plan.assumes:
@@ -185,6 +186,15 @@ def _run(
     for index in {*plan.doubts, *undefined} - tally.counters.keys():
         tally.products[index] = plan.doubts.get(index, KNOWN) | undefined.get(index, KNOWN)
     return make_execution(tally, bound.launch.blocks_total, sampling)
+
+
+def _is_run_whole(tally: Tally, plan: Plan) -> bool:
+    """Whether all blocks are to run, so that nobody's slow paths (`detours`) are judged by those of other blocks."""
+    most, blocks = tally.options.sample_above, np.arange(tally.bound.launch.blocks_total)
+    if most is None or not is_independent(plan):
+        return True
+    crew = open_crew(tally, plan, build_code(tally, plan, None), len(blocks))
+    return is_little(make_runner(crew), blocks, most)
 
 
 def _run_classes(
@@ -204,13 +214,18 @@ def _run_classes(
 
 
 def _run_left(
-    tally: Tally, plan: Plan, left: npt.NDArray[np.int64], progress: Callable[[int, int], None] | None
+    tally: Tally,
+    plan: Plan,
+    left: npt.NDArray[np.int64],
+    progress: Callable[[int, int], None] | None,
+    *,
+    whole: bool,
 ) -> Sampling | None:
-    """Runs blocks that nothing stands for: all, or some where these are many and none depends on another."""
+    """Runs blocks that nothing stands for: all, or unless `whole` some of many of which none depends on another."""
     crew = open_crew(tally, plan, build_code(tally, plan, None), len(left))
     total = tally.bound.launch.blocks_total
     report = None if progress is None else lambda done: progress(total - len(left) + done, total)
-    if tally.options.sample_above is not None and is_independent(plan):
+    if not whole and tally.options.sample_above is not None and is_independent(plan):
         work, grid = tally.options.sample_above, tally.bound.launch.grid
         sampled = sample_blocks(make_runner(crew), grid, left, work, tally.lengths, report)
         if sampled is not None:

@@ -104,6 +104,12 @@ def spread(blocks: Blocks) -> Blocks:
     return blocks[ranks]
 
 
+def is_little(runner: Runner, blocks: Blocks, most_work: int) -> bool:
+    """Whether running all blocks is no more than `most_work`, by the mean of some that are spread over them."""
+    some = np.sort(spread(blocks)[: runner.at_first])
+    return _work_of(runner.count(some), runner) * len(blocks) <= most_work * len(some)
+
+
 def sample_blocks(
     runner: Runner,
     grid: tuple[int, int, int],

@@ -1,4 +1,4 @@
-"""Slow paths of quotients decide nothing that is counted: neither how sure counts are, nor which blocks are alike."""
+"""Slow paths of quotients decide no count of memory: neither how sure counts are, nor which blocks are alike."""
 
 from __future__ import annotations
 
@@ -49,6 +49,10 @@ extern "C" __global__ void roots(const float* __restrict__ in, float* __restrict
   float x = in[i];
   out[i] = sqrtf(x) + 1 / (x + 1) + in[i ^ 1] / x;
 }
+extern "C" __global__ void ratio(const float* __restrict__ in, float* __restrict__ out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  out[i] = in[i ^ 1] / in[i];
+}
 extern "C" __global__ void picked(const float* __restrict__ in, float* __restrict__ out, float b) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   float q = in[i] / b;
@@ -98,6 +102,17 @@ def test_counts_are_the_same_where_a_block_takes_the_slow_path(strange: int) -> 
     # A block that goes there and is asked stands for itself.
     if strange == 0:
         assert np.array_equal(execution.issued, expected.issued)
+
+
+@pytest.mark.parametrize("sample_above", [ExecutionOptions().sample_above, None])
+@pytest.mark.parametrize("strange", [21, 39])
+def test_all_blocks_of_a_short_launch_run_where_any_may_take_the_slow_path(
+    strange: int, sample_above: int | None
+) -> None:
+    values = np.ones((40, 64), np.float32)
+    values[strange, 3] = 1e-41
+    bound = _bind("ratio<<<40, 64>>>(f32[2560], f32[2560])", values.reshape(-1))
+    assert list_differences(bound, ExecutionOptions(sample_above=sample_above)) == []
 
 
 def test_blocks_that_all_take_the_slow_path_run_by_themselves() -> None:

@@ -80,7 +80,7 @@ class LikenessPort(Struct):
     """A port whose values are likenesses; `strides` are the blocks in a step along each axis.
 
     `splits` collects the tables by which blocks are told apart: what decides where lanes go, or how much is copied.
-    `detours` are branches that decide nothing that is counted, `gone` what runs on the ways of those that may differ.
+    `detours` are branches that decide no count of memory, `gone` what runs on the ways of those that may differ.
     """
 
     bound: BoundLaunch
@@ -146,7 +146,7 @@ class LikenessPort(Struct):
             self.settle(self.holds)
 
     def may_detour(self, step: Step) -> bool:
-        """Whether a branch decides nothing that is counted, by something that differs between blocks otherwise."""
+        """Whether a branch decides no count of memory, by something that differs between blocks otherwise."""
         index = step.instruction.index
         read = [self.registers.read(slot, None) for slot in self.marks[index].reads] if index in self.detours else []
         return any(not each.is_same and each.table is None for each in read)

@@ -59,7 +59,7 @@ class Desk(Struct):
 
     `states` are the bytes of all registers, `words` those of shared memory, 64 bits each. `sights` is what has been
     seen of copies whose places move between blocks. What was found before is kept: tensor maps by address, the barriers
-    that a call names (None: it does more), and its outcome by what these held.
+    that a call names, and its outcome by what these held.
     """
 
     session: Session
@@ -70,7 +70,7 @@ class Desk(Struct):
     words: memoryview
     sights: Sights = field(default_factory=dict)
     maps: dict[int, TensorMap | None] = field(default_factory=dict)
-    named: dict[tuple[object, ...], tuple[int, ...] | None] = field(default_factory=dict)
+    named: dict[tuple[object, ...], tuple[int, ...]] = field(default_factory=dict)
     outcomes: dict[tuple[object, ...], Outcome] = field(default_factory=dict)
 
 

@@ -1,4 +1,4 @@
-"""Turns a kernel into its branches to slow paths of quotients and roots: what they decide, no count hangs on.
+"""Turns a kernel into its branches to slow paths of quotients and roots: no count of memory hangs on these.
 
 A quotient is computed in line, and where an operand or the result is no plain number, or nearly none, by a function of
 the compiler's. Such a branch accesses no memory on either way, and its lanes wait for each other where the ways meet:
@@ -30,7 +30,7 @@ _MOVES_LANES = frozenset({"BREAK", "BMOV", "WARPSYNC", "ENDCOLLECTIVE", "YIELD",
 
 
 class Detour(Struct, frozen=True):
-    """A branch that decides nothing that is counted: instructions `inside` run on one of its ways alone.
+    """A branch that decides no count of memory: instructions `inside` run, and are counted, on one of its ways alone.
 
     The ways meet at instruction `meeting`; what those inside write, `writes`, hangs on which way was gone.
     """

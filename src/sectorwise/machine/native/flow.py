@@ -30,7 +30,7 @@ class Flow(Struct, frozen=True):
 
     Where a block in `dead_ends` leads is not known: whoever comes there gives up. `in_step` says that the warps of a
     block of threads run each of these in turn, those at the lowest place first; accesses in `racing` show in which
-    order they run. `detours` are branches, by index, that decide nothing that is counted.
+    order they run. `detours` are branches, by index, that decide no count of memory.
     """
 
     blocks: dict[int, BasicBlock]

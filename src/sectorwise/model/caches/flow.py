@@ -33,8 +33,6 @@ class Flow:
     dirtied: float = 0.0
     dram_written: float = 0.0
     filled_up: float = 0.0
-    parted: float = 0.0
-    parted_out: float = 0.0
 
 
 def scale_flow(flow: Flow, parts: int) -> Flow:
@@ -58,8 +56,6 @@ def scale_flow(flow: Flow, parts: int) -> Flow:
         dirtied=flow.dirtied * parts,
         dram_written=flow.dram_written * parts,
         filled_up=flow.filled_up * parts,
-        parted=flow.parted * parts,
-        parted_out=flow.parted_out * parts,
     )
 
 
@@ -84,6 +80,4 @@ def extrapolate(first: Flow, second: Flow, rest: float) -> Flow:
         dirtied=first.dirtied + second.dirtied * (1 + rest),
         dram_written=first.dram_written + second.dram_written * (1 + rest),
         filled_up=first.filled_up + second.filled_up * (1 + rest),
-        parted=first.parted + second.parted * (1 + rest),
-        parted_out=first.parted_out + second.parted_out * (1 + rest),
     )

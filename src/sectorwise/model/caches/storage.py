@@ -161,13 +161,11 @@ def write(state: L2State, instruction: int, line: int, stored: tuple[int, int], 
     whole = find_whole(entry.words)
     entry.lacking = (entry.lacking | new) & ~whole
     key = where[0], line
-    known = state.parted.pop(key, None)
+    state.parted.pop(key, None)
     if entry.lacking:
         state.parted[key] = entry
-    state.flow.parted += (key in state.parted) - (known is not None)
     if len(state.parted) > state.most_parted:
         _, oldest = state.parted.popitem(last=False)
-        state.flow.parted_out += 1
         state.flow.filled_up += COUNT_OF_BITS[oldest.dirty]
         _write_back(state, oldest, instruction)
 

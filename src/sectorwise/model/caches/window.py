@@ -12,6 +12,7 @@ from sectorwise.launch.config import Contents
 from sectorwise.machine.execution import ExecutionOptions
 from sectorwise.machine.numpy_engine import open_tally, run_blocks
 from sectorwise.model.caches.lines import MOST_LINES, SECTORS_IN_LINE, Lines, count_warps, record_lines, unite_sectors
+from sectorwise.model.caches.sets import ALL_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from sectorwise.counting.request import Access
 
 _WORDS_IN_SECTOR: Final = 8
-_ALL_WORDS: Final = (1 << 32) - 1
 
 MOST_INSTRUCTIONS: Final = 1_500_000
 """Warp instructions executed to see a window: less than a second."""
@@ -144,7 +144,7 @@ def shift_lines(lines: Lines, shifts: npt.NDArray[np.int64]) -> Lines:
     spread = lines.sectors.astype(np.uint16) << rest
     low, high = (spread & 15).astype(np.uint8), (spread >> 4).astype(np.uint8)
     moved_words = lines.words.astype(np.uint64) << (np.uint64(_WORDS_IN_SECTOR) * rest)
-    low_words, high_words = moved_words & np.uint64(_ALL_WORDS), moved_words >> np.uint64(32)
+    low_words, high_words = moved_words & np.uint64(ALL_WORDS), moved_words >> np.uint64(32)
     rows = np.concatenate([np.flatnonzero(low), np.flatnonzero(high)])
     order = np.argsort(rows, kind="stable")
     moved = take_rows(lines, rows[order])
