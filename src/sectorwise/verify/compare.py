@@ -168,8 +168,8 @@ def _waits_for_barriers(kernel: KernelAnalysis) -> bool:
     return any("SYNCS.PHASECHK" in each.sass and each.issued for each in kernel.instructions)
 
 
-_EACH_BY_ITSELF = 64
-"""So few blocks stand for none but themselves where some may take slow paths (`machine/native/classes.py`)."""
+_EACH_BY_ITSELF = 15
+"""So few blocks stand for none but themselves (`machine/native_engine.py`)."""
 
 
 def _has_slow_paths(kernel: KernelAnalysis) -> bool:

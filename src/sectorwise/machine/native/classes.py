@@ -40,7 +40,8 @@ _MOST_LATER = 1 << 15
 
 
 _WITNESSES = 64
-"""So many blocks at least stand for a class of which some may go where others do not (`detours`)."""
+_WITNESSES_OF_CLASS = 8
+"""So many blocks at least stand for a launch, and for a class, of which some may go where others do not (`detours`)."""
 
 _SHUFFLE = 6
 """The seed of their choice: what lies in buffers often repeats, and blocks a step apart may all be of one kind."""
@@ -88,7 +89,9 @@ def run_examples(
     forms += [form for _, motion in translation.asides.values() for form in motion.forms]
     axes = {axis for form in forms for axis, _ in form}
     ways = [place for place, start in enumerate(translation.blocks) if start in alike.port.gone]
-    for members in _split(bound.launch.grid, total, translation, alike):
+    classes = _split(bound.launch.grid, total, translation, alike)
+    witnesses = max(_WITNESSES_OF_CLASS, -(-_WITNESSES // len(classes)))
+    for members in classes:
         waiting = np.random.default_rng(_SHUFFLE).permutation(members) if ways else members
         while waiting.size:
             if examples >= _TRIALS and done < 2 * examples:
@@ -98,7 +101,7 @@ def run_examples(
             stop, taken = _run_example(session, bound, translation, int(waiting[0]), columns)
             if ways:
                 # Whether others go there is not known: several stand for a class, each for as many of it.
-                taken[np.flatnonzero(taken)[-(-len(members) // _WITNESSES) :]] = False
+                taken[np.flatnonzero(taken)[-(-len(members) // witnesses) :]] = False
             if stop:
                 return Classes(stop, issued, waiting, copies)
             count = int(np.count_nonzero(taken))
