@@ -42,6 +42,16 @@ def test_what_cancels_may_be_as_wrong_as_its_addends() -> None:
     assert compare_buffer("s", "f32", mine, np.array([1000.0, -1000.0, 1.0], np.float32)).differing == 1
 
 
+@pytest.mark.parametrize("mask", [1e30, -3.4e38, 1e9])
+def test_what_stands_for_infinity_lets_nothing_else_be_wrong(mask: float) -> None:
+    mine = np.linspace(0, 1, 1000, dtype=np.float32)
+    wrong = -7 * mine
+    mine[::2] = wrong[::2] = mask
+    found = compare_buffer("masked", "f32", mine, wrong)
+    assert (found.differing, found.first) == (500, 1)
+    assert compare_buffer("masked", "f32", mine, np.nextafter(mine, np.float32(0))).differing == 0
+
+
 def test_nan_and_infinity_equal_themselves_alone() -> None:
     mine = np.array([np.nan, np.inf, -np.inf, 1.0, np.nan], np.float32)
     quiet = mine.copy()

@@ -88,6 +88,18 @@ def test_one_more_in_an_exact_total_fails(counter: str) -> None:
     assert others <= {Verdict.EQUAL, Verdict.NOISE}
 
 
+def test_instructions_are_not_certain_where_lanes_may_take_the_slow_path_of_a_quotient() -> None:
+    row = find_row("transpose", "k_tr_tile")
+    kernel, launch = analyze_row(row), make_launch(row, {"instructions": row.totals["instructions"] + 1})
+    assert kernel.coverage.blocks_total > 64
+    call = "CALL.REL.NOINC `($__internal_0_$__cuda_sm3x_div_rn_noftz_f32_slowpath)"
+    dividing = replace(kernel, instructions=(replace(kernel.instructions[0], sass=call), *kernel.instructions[1:]))
+    total = find_total(compare_launch(dividing, launch), "instructions")
+    assert (total.certainty, total.difference) == (Certainty.ASSUMED, 1)
+    assert compare_launch(dividing, launch).passes
+    assert not compare_launch(kernel, launch).passes
+
+
 def test_one_wavefront_less_in_an_instruction_fails() -> None:
     row = find_row("transpose", "k_tr_tile")
     launch = make_launch(row)

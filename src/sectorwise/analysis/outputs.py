@@ -22,6 +22,10 @@ TOLERANCES: Final = {"f64": 2.0**-44, "f32": 2.0**-18, "f16": 2.0**-8, "bf16": 2
 """What floats may differ by, of the greater value or of the buffer's root mean square: a few hundred times what one
 operation rounds off, since approximations (MUFU), tensor cores and the order of sums add up."""
 
+_BITS: Final = 24
+_BITS_OF_DOUBLE: Final = 53
+"""Of the significands of floats and doubles."""
+
 
 def doubt_outputs(kernel: KernelAnalysis) -> str | None:
     """Why what the launch was executed to leave in memory need not be what a GPU leaves; None where it has to be."""
@@ -80,11 +84,25 @@ def _is_close(mine: Floats, theirs: Floats, tolerance: float) -> npt.NDArray[np.
     known = np.where(finite, mine, 0.0)
     other = np.where(finite, theirs, 0.0)
     # A sum that cancels is as inexact as its addends are: their size shows in the rest of the buffer.
-    scale = float(np.sqrt(np.mean(np.square(other)))) if other.size else 0.0
+    scale = _find_scale(np.abs(other), tolerance)
     allowed = tolerance * np.maximum(np.maximum(np.abs(known), np.abs(other)), scale)
     same = (np.isnan(mine) & np.isnan(theirs)) | (mine == theirs)
     close: npt.NDArray[np.bool_] = same | (finite & (np.abs(known - other) <= allowed))
     return close
+
+
+def _find_scale(sizes: Floats, tolerance: float) -> float:
+    """The root mean square of a buffer, but for what cannot be of the size of addends: what stands for infinity.
+
+    What is left of addends that cancel is seldom less than their last bit: they are no larger than a quarter of what is
+    not zero says.
+    """
+    some = sizes[sizes > 0]
+    if not some.size:
+        return 0.0
+    bits = _BITS if tolerance >= TOLERANCES["f32"] else _BITS_OF_DOUBLE
+    least = float(np.quantile(some, 0.25, method="lower"))
+    return float(np.sqrt(np.sum(np.square(some[some <= least * 2.0**bits])) / sizes.size))
 
 
 def _show(values: Values, dtype: str, index: int) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from sectorwise.analysis.verification import KernelComparison, Quantity, SiteComparison, Verdict, View
 from sectorwise.counting.request import Operation, Space
+from sectorwise.machine.divisions import names_rounding
 from sectorwise.machine.execution import Certainty
 from sectorwise.verify.codes import find_opcode
 from sectorwise.verify.counters import SITE_COUNTERS, TOTAL_COUNTERS, Noise, Reach
@@ -151,6 +152,8 @@ def _certainty_of_total(kernel: KernelAnalysis, counter: Counter) -> Certainty |
         return None
     if counter.name == "instructions" and _waits_for_barriers(kernel):
         certainties.append(Certainty.SCHEDULE_DEPENDENT)
+    if counter.name == "instructions" and _has_slow_paths(kernel):
+        certainties.append(Certainty.ASSUMED)
     # How often a warp issues hangs on every instruction before, whatever memory it accesses.
     certainties += [site.certainty for site in kernel.sites if site.certainty in _ORDER[3:]]
     certainties += [copies.certainty for copies in kernel.copies if copies.certainty in _ORDER[3:]]
@@ -163,6 +166,17 @@ def _certainty_of_total(kernel: KernelAnalysis, counter: Counter) -> Certainty |
 def _waits_for_barriers(kernel: KernelAnalysis) -> bool:
     """Whether warps ask mbarriers again and again: how often, before a phase ends, is a matter of time."""
     return any("SYNCS.PHASECHK" in each.sass and each.issued for each in kernel.instructions)
+
+
+_EACH_BY_ITSELF = 15
+"""So few blocks stand for none but themselves (`machine/native_engine.py`)."""
+
+
+def _has_slow_paths(kernel: KernelAnalysis) -> bool:
+    """Whether warps may call the compiler's functions for quotients: how many do is taken from a part of the blocks."""
+    return kernel.coverage.blocks_total > _EACH_BY_ITSELF and any(
+        "CALL" in each.sass and names_rounding(each.sass) for each in kernel.instructions
+    )
 
 
 def _reaches(site: MemorySite, reach: Reach) -> bool:

@@ -39,8 +39,12 @@ _MOST_LATER = 1 << 15
 """So many patterns of cp.async are put off: examples share most of theirs, and each is dear to count."""
 
 
-_WITNESSES = 8
-"""So many blocks at least stand for a class of which others may go where none of these does (`detours`)."""
+_WITNESSES = 64
+_WITNESSES_OF_CLASS = 8
+"""So many blocks at least stand for a launch, and for a class, of which some may go where others do not (`detours`)."""
+
+_SHUFFLE = 6
+"""The seed of their choice: what lies in buffers often repeats, and blocks a step apart may all be of one kind."""
 
 
 class Classes(Struct, frozen=True):
@@ -53,11 +57,6 @@ class Classes(Struct, frozen=True):
     issued: npt.NDArray[np.int64]
     left: Blocks
     copies: dict[int, CopyCounter]
-
-
-def _went(session: Session, ways: Iterable[int]) -> bool:
-    """Whether one of these basic blocks, by place, has run since counts were collected."""
-    return any(session.regions["issued"].get(16 * place, "q") for place in ways)
 
 
 def place_columns(grid: Strides, blocks: Blocks, alike: Alike, axes: Iterable[Axis]) -> dict[Axis, Blocks]:
@@ -90,8 +89,10 @@ def run_examples(
     forms += [form for _, motion in translation.asides.values() for form in motion.forms]
     axes = {axis for form in forms for axis, _ in form}
     ways = [place for place, start in enumerate(translation.blocks) if start in alike.port.gone]
-    for members in _split(bound.launch.grid, total, translation, alike):
-        waiting = members
+    classes = _split(bound.launch.grid, total, translation, alike)
+    witnesses = max(_WITNESSES_OF_CLASS, -(-_WITNESSES // len(classes)))
+    for members in classes:
+        waiting = np.random.default_rng(_SHUFFLE).permutation(members) if ways else members
         while waiting.size:
             if examples >= _TRIALS and done < 2 * examples:
                 left.append(waiting)
@@ -99,9 +100,8 @@ def run_examples(
             columns = place_columns(bound.launch.grid, waiting, alike, axes)
             stop, taken = _run_example(session, bound, translation, int(waiting[0]), columns)
             if ways:
-                # Whether others go there is not known: several stand for a class, and who goes there for itself.
-                most = 1 if _went(session, ways) else -(-len(members) // _WITNESSES)
-                taken[np.flatnonzero(taken)[most:]] = False
+                # Whether others go there is not known: several stand for a class, each for as many of it.
+                taken[np.flatnonzero(taken)[-(-len(members) // witnesses) :]] = False
             if stop:
                 return Classes(stop, issued, waiting, copies)
             count = int(np.count_nonzero(taken))
