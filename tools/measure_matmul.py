@@ -4,18 +4,21 @@
 
 A row is a CUDA graph of launches that go through copies of the operands, together at least 256 MiB, replayed in turns
 with one of launches that do not overlap and one of the peer; medians. Peers are torch.matmul, for batches torch.bmm.
+`sm_mhz` is the clock of the SMs while the same graph runs again and again: the card lowers it for busy tensor cores.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import datetime as dt
 import json
 import statistics
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
@@ -31,13 +34,15 @@ from sectorwise.kernels.torch_peers import capture_calls
 from sectorwise.verify.driver import describe_gpu
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from sectorwise.kernels.plan import KernelPlan
 
 ROTATED_BYTES = 256 << 20
 GRAPH_US = 2000
 REPLAYS, WARM_UPS = 11, 3
+_CLOCK_OF_SMS: Final = 1
+"""NVML_CLOCK_SM of nvml.h."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +105,37 @@ def put(plan: KernelPlan, addresses: dict[str, int]) -> None:
     launch(plan, addresses, 0, torch.cuda.current_stream().cuda_stream)
 
 
+def read_clock() -> int:
+    """MHz of the SMs of the first GPU now, from NVML, which comes with the driver."""
+    library = ctypes.CDLL("libnvidia-ml.so.1")
+    handle, mhz = ctypes.c_void_p(), ctypes.c_uint()
+    for code in (
+        library.nvmlInit_v2(),
+        library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(handle)),
+        library.nvmlDeviceGetClockInfo(handle, _CLOCK_OF_SMS, ctypes.byref(mhz)),
+    ):
+        if code:
+            raise RuntimeError(f"NVML says {code}")
+    return mhz.value
+
+
+def observe_clock(replay: Callable[[], float]) -> float:
+    """MHz of the SMs while `replay` runs, the median of what is read."""
+    over, seen = threading.Event(), [read_clock()]
+
+    def observe() -> None:
+        while not over.wait(0.001):
+            seen.append(read_clock())
+
+    observer = threading.Thread(target=observe)
+    observer.start()
+    for _ in range(REPLAYS):
+        replay()
+    over.set()
+    observer.join()
+    return statistics.median(seen)
+
+
 def measure(case: Case) -> dict[str, object]:
     """The row of a case."""
     operations = 2 * case.count * case.m * case.n * case.k
@@ -136,6 +172,7 @@ def measure(case: Case) -> dict[str, object]:
         "b_by_rows": case.by_rows[1],
         "kernel": planned[0][0].kernel,
         **times,
+        "sm_mhz": observe_clock(replays["us"]),
         "speed": round(ratio, 3),
         "tflops": round(operations / times["us"] / 1e6, 1),
         "error": round(error, 5),
@@ -168,7 +205,7 @@ def main() -> None:
     gpu = describe_gpu(open_library())
     compile_first(CASES)
     document: dict[str, object] = {
-        "schema": "sectorwise.kernels.matmul/2",
+        "schema": "sectorwise.kernels.matmul/3",
         "date": dt.datetime.now(dt.UTC).date().isoformat(),
         "device": gpu.name,
         "driver": gpu.driver,
