@@ -1,14 +1,17 @@
 """Runs sectorwise and its peers on PyPI side by side: `python -m benchmarks.peers`.
 
 The peers are the CUDA simulator of Numba, which executes kernels written in Python, and cuxray, which analyses cubins
-without executing them. What is not installed beside sectorwise is left out, and said to be. Times are medians of
+without executing them, with NVIDIA's cuobjdump and nvdisasm from the PATH or from Triton's package. What is not
+installed beside sectorwise is left out, and said to be. Times are medians of
 processor time of whole commands.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
+import shutil
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -100,11 +103,19 @@ def compare_cubins() -> list[Compared]:
     seconds = measure_command(["-m", "sectorwise", "check", cubin, "--launches", launches], "off", 3)
     tells = "the same; all counts equal the profiler's"
     found = [Compared(task, "sectorwise", f"{seconds:.2f} s", tells)]
-    if find_version("cuxray") is not None:
+    if find_version("cuxray") is not None and offer_binaries():
         seconds = measure_command(["-m", "cuxray", "report", cubin, "--threads", "256"], "off", 3)
-        tells = "registers, occupancy, bank conflicts where strides are in the code; executes nothing"
+        tells = "registers, occupancy, conflicts of strides that are in the code; executes nothing"
         found.append(Compared(task, "cuxray", f"{seconds:.2f} s", tells))
     return found
+
+
+def offer_binaries() -> bool:
+    """Puts NVIDIA's binaries on the PATH where Triton brings them; says whether those that cuxray needs are there."""
+    triton = importlib.util.find_spec("triton")
+    if triton is not None and triton.origin is not None:
+        os.environ["PATH"] += f"{os.pathsep}{Path(triton.origin).parent / 'backends' / 'nvidia' / 'bin'}"
+    return all(shutil.which(name) for name in ("cuobjdump", "nvdisasm"))
 
 
 def list_versions() -> str:

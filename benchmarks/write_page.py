@@ -79,8 +79,9 @@ One run, side by side, with the cache off. The tools answer different questions;
 {peers}
 
 Numba's simulator runs one Python thread for each thread of the launch: launches of more than 16,384 threads are left
-out, as they take minutes. cuxray, where it is installed, reads a cubin without a launch, so it cannot know what hangs
-on arguments, on loaded indices or on the block; it needs NVIDIA's nvdisasm and cuobjdump.
+out, as they take minutes. cuxray reads a cubin without a launch, so it cannot know what hangs on arguments, on loaded
+indices or on the block: of the naive transpose's eight accesses 0.6.0 calls four clean and four not analysable, and an
+H200 counted 32 sectors a request for these. It needs NVIDIA's nvdisasm and cuobjdump.
 """
 
 
